@@ -1,0 +1,1 @@
+"""The composition root: the window, and the same lab without a screen."""

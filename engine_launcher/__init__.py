@@ -1,0 +1,1 @@
+"""Start, watch, explain and stop one engine. Knows neither Qt nor measurements."""

@@ -1,0 +1,1 @@
+"""The run folder: written by the load worker, read by everybody else."""
