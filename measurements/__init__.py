@@ -1,1 +1,1 @@
-"""Load, arrival times, statistics, KV-cache arithmetic and the run log. Knows neither Qt nor engines."""
+"""Load, arrival times, statistics, KV-cache arithmetic, the run log. Knows no Qt and no engine."""

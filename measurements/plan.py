@@ -13,7 +13,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str  # normal form: scheme://host:port/v1
     served_model: str
     api: Literal["chat", "completions"] = "chat"
-    # per_chunk asks for vLLM's stream_options.continuous_usage_stats, final for include_usage alone.
+    # per_chunk: vLLM's stream_options.continuous_usage_stats; final: include_usage alone.
     usage: Literal["per_chunk", "final", "none"] = "per_chunk"
 
 

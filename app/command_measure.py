@@ -1,0 +1,178 @@
+"""`latency-lab measure`: the options, the assignment that they make, and its results."""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from app import report
+from app.arguments import BadInputError, levels, one_of, real, whole
+from app.interrupts import Interrupts
+from app.kv import engine_answer
+from app.measure import Assignment, measure
+from app.places import Places, find_places
+from app.terminal import Progress, complain, emit
+from engine_launcher.settings import DTYPES, EngineSettings
+from measurements import prompts
+from measurements.plan import Load, Prompts
+
+_ENGINE = EngineSettings()
+_LOAD = Load()
+_EPILOG = """exit codes: 0 every level measured what was asked, 1 measured less, 2 bad input,
+3 the engine failed, 130 interrupted. An API key for --url is read from $LATENCY_LAB_API_KEY."""
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the lab's own."""
+    parser = commands.add_parser(
+        "measure",
+        help="measure an engine at several concurrency levels, without a screen",
+        description="Start an engine, measure it at each level, print the figures, stop it.",
+        epilog=_EPILOG,
+        allow_abbrev=False,
+    )
+    _add_load(parser.add_argument_group("load"))
+    _add_engine(parser.add_argument_group("engine"))
+    _add_output(parser.add_argument_group("output"))
+    parser.set_defaults(run=run)
+
+
+def _add_load(group: "argparse._ArgumentGroup") -> None:
+    add = group.add_argument
+    add("--concurrency", type=levels, default=(1, 8), metavar="LIST", help="levels (1,8)")
+    requests = whole("--requests", 1, 1_000_000)
+    add("--requests", type=requests, metavar="N", help="a level (16, or twice the concurrency)")
+    tokens = whole("--max-tokens", 1, 1_000_000)
+    add("--max-tokens", type=tokens, default=_LOAD.max_tokens, metavar="N", help="a reply (64)")
+    warmup = whole("--warmup", 0, 10_000)
+    add("--warmup", type=warmup, default=_LOAD.warmup, metavar="N", help="not counted (2)")
+    temperature = real("--temperature", 0, 2)
+    add("--temperature", type=temperature, default=_LOAD.temperature, metavar="T", help="(0.2)")
+    add("--prompts", default="short", metavar="NAME_OR_FILE", help="short, mixed, long or a file")
+    add("--ignore-eos", action="store_true", help="replies of the full length (vLLM)")
+
+
+def _add_engine(group: "argparse._ArgumentGroup") -> None:
+    add = group.add_argument
+    add("--model", metavar="PATH_OR_ID", help="a checkpoint (SmolLM2-135M-Instruct)")
+    add("--engine", type=one_of("--engine", "vllm", "transformers"), metavar="vllm|transformers")
+    add("--url", help="measure what answers there, and start nothing")
+    add("--served-model", metavar="NAME", help="the name that clients ask for (tiny-lm)")
+    add("--port", type=whole("--port", 1, 65535), default=_ENGINE.port, help="(8000)")
+    length = whole("--max-model-len", 1, 100_000_000)
+    add("--max-model-len", type=length, default=_ENGINE.max_model_len, metavar="N", help="(2048)")
+    ranks = whole("--tensor-parallel", 1, 64)
+    add("--tensor-parallel", type=ranks, default=1, metavar="N", help="ranks (1)")
+    add("--dtype", type=one_of("--dtype", *DTYPES), default="auto", metavar="|".join(DTYPES))
+    eager = "without compilation, or with (without on a CPU)"
+    add("--eager", action=argparse.BooleanOptionalAction, default=None, help=eager)
+    space = real("--kv-cache-gib", 0.001, 100_000)
+    add("--kv-cache-gib", type=space, default=_ENGINE.kv_cache_gib, metavar="GIB", help="CPU (2)")
+    add("--engine-args", default="", metavar="WORDS", help="further ones, as typed in a shell")
+    add("--engine-python", type=Path, metavar="PATH", help="the engine's own interpreter")
+    limit = real("--start-limit", 1, 100_000)
+    add("--start-limit", type=limit, default=_ENGINE.start_limit_s, metavar="S", help="(1200)")
+
+
+def _add_output(group: "argparse._ArgumentGroup") -> None:
+    group.add_argument("--out", type=Path, metavar="DIR", help="where run folders go")
+    group.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    group.add_argument("--no-text", action="store_true", help="do not log the replies' text")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, print, and return the exit code."""
+    places = find_places()
+    task = assignment(arguments, places)
+    outcome = measure(task, places.engines, Progress(sys.stderr), Interrupts())
+    kv = engine_answer(outcome.engine, arguments.model or "")
+    emit(report.as_json(outcome, kv) if arguments.json else report.as_table(outcome, kv))
+    if outcome.sentence:
+        complain(outcome.sentence)
+    return int(outcome.exit_code)
+
+
+def assignment(arguments: argparse.Namespace, places: Places) -> Assignment:
+    """Return what the options ask for; raise `BadInputError` where that cannot be."""
+    runs_dir = (arguments.out or places.runs).expanduser().absolute()
+    settings = _attached(arguments) if arguments.url else _started(arguments, places)
+    load = Load(
+        warmup=arguments.warmup,
+        max_tokens=arguments.max_tokens,
+        temperature=arguments.temperature,
+        ignore_eos=arguments.ignore_eos,
+    )
+    source = _prompt_source(arguments.prompts)
+    _check_writable(runs_dir)
+    return Assignment(
+        settings=settings,
+        levels=arguments.concurrency,
+        load=load,
+        prompts=Prompts(source=source),
+        runs_dir=runs_dir,
+        requests=arguments.requests,
+        keep_text=not arguments.no_text,
+    )
+
+
+def _attached(arguments: argparse.Namespace) -> EngineSettings:
+    if arguments.engine:
+        raise BadInputError("--url attaches to a running engine and --engine starts one: drop one.")
+    return EngineSettings(
+        kind="attached", url=arguments.url, served_name=arguments.served_model or ""
+    )
+
+
+def _started(arguments: argparse.Namespace, places: Places) -> EngineSettings:
+    length = arguments.max_model_len
+    if arguments.max_tokens >= length:
+        raise BadInputError(
+            f"--max-tokens {arguments.max_tokens} leaves no room for a prompt within "
+            f"--max-model-len {length}: ask for fewer tokens or a longer length."
+        )
+    return EngineSettings(
+        kind=arguments.engine or "vllm",
+        model=arguments.model or _default_model(places),
+        served_name=arguments.served_model or _ENGINE.served_name,
+        max_model_len=length,
+        tensor_parallel=arguments.tensor_parallel,
+        dtype=arguments.dtype,
+        port=arguments.port,
+        eager=arguments.eager,
+        kv_cache_gib=arguments.kv_cache_gib,
+        extra_arguments=arguments.engine_args,
+        python=arguments.engine_python or places.engine_python,
+        start_limit_s=arguments.start_limit,
+    )
+
+
+def _default_model(places: Places) -> str:
+    if not places.default_model.is_dir():
+        raise BadInputError(
+            f"The default model is not at {places.default_model}: run 'make models', or name "
+            "another with --model."
+        )
+    return str(places.default_model)
+
+
+def _prompt_source(typed: str) -> str:
+    """Return a built-in set's name, or a file's full path, after a look whether it can be used."""
+    source = typed if typed in prompts.BUILT_IN else str(Path(typed).expanduser().absolute())
+    try:
+        prompts.load(source)
+    except prompts.PromptError as error:
+        raise BadInputError(str(error)) from error
+    return source
+
+
+def _check_writable(folder: Path) -> None:
+    """Find out now, and not after a minute of loading, whether runs can be kept there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise BadInputError(
+            f"Runs cannot be kept in {folder}: {error.strerror or error}; name another folder "
+            "with --out."
+        ) from error

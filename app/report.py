@@ -1,0 +1,213 @@
+"""The assignment's results: a table for a person, one JSON document for a program."""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.kv import KvAnswer
+from app.level import Level
+from app.measure import Outcome
+from measurements.statistics import Confidence, Figures, Percentile
+from measurements.summary import Summary, figures_json
+
+NOTHING = "\N{EN DASH}"
+ROUGH = "~"
+_PERCENTILES = ("p50", "p90", "p99")
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A line of the table: a figure of each level as text, and as numbers for the ratio."""
+
+    label: str
+    cells: tuple[str, ...]
+    values: tuple[float | None, ...] = ()
+
+
+def as_table(outcome: Outcome, kv: KvAnswer | str) -> str:
+    """Return the figures of all levels side by side, the KV cache, and where the log lies."""
+    parts = [_headline(outcome)]
+    if outcome.levels:
+        parts += [levels_table(outcome.levels), *_remarks(outcome.levels)]
+    parts += [_kv_words(outcome, kv), _folders(outcome.levels)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def as_json(outcome: Outcome, kv: KvAnswer | str) -> str:
+    """Return one JSON document; durations in seconds, what was not measured is null."""
+    engine = outcome.engine
+    document = {
+        "model": engine.checkpoint or None,
+        "engine": {
+            "kind": engine.settings.kind,
+            "version": engine.version or None,
+            "device": engine.device or None,
+            "command_line": engine.command_line or None,
+            "base_url": engine.base_url or None,
+            "seconds_to_ready": engine.elapsed_s,
+            "kv_tokens": engine.figures.get("kv_tokens"),
+        },
+        "levels": [_level_json(level) for level in outcome.levels],
+        "kv_bytes": kv.bytes if isinstance(kv, KvAnswer) else None,
+        "kv": kv.as_json() if isinstance(kv, KvAnswer) else {"sentence": kv},
+        "exit_code": int(outcome.exit_code),
+        "sentence": outcome.sentence or None,
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def levels_table(levels: Sequence[Level]) -> str:
+    """Return the table alone: a column a level, and how the last compares with the first."""
+    heads = [f"batch {level.concurrency}" for level in levels]
+    return figures_table(heads, [level.summary for level in levels])
+
+
+def figures_table(heads: Sequence[str], summaries: Sequence[Summary]) -> str:
+    """Return a column of figures under each head, and the ratio of the last to the first."""
+    compared = len(summaries) > 1
+    lines = [["", *heads, *(["last : first"] if compared else [])]]
+    lines += [
+        [row.label, *row.cells, *([_ratio(row.values)] if compared else [])]
+        for row in _rows(summaries)
+    ]
+    return aligned(lines)
+
+
+def _rows(summaries: Sequence[Summary]) -> Iterator[_Row]:
+    gap = "chunk gap" if any(s.itl_is_chunk_gap for s in summaries) else "ITL"
+    yield from _figure_rows("TTFT", [s.ttft for s in summaries])
+    yield from _figure_rows(gap, [s.itl for s in summaries])
+    yield from _figure_rows("TPOT", [s.tpot for s in summaries])
+    yield _row("output tokens/s", [s.output_tokens_per_s for s in summaries], number)
+    yield _row("requests measured", [s.completed for s in summaries], _count)
+    yield _row("requests failed", [s.failed for s in summaries], _count)
+    if any(s.cancelled for s in summaries):
+        yield _row("requests cancelled", [s.cancelled for s in summaries], _count)
+
+
+def _figure_rows(name: str, figures: Sequence[Figures]) -> Iterator[_Row]:
+    means = [_ms(f.mean) for f in figures]
+    yield _Row(f"{name} mean, ms", tuple(map(number, means)), tuple(means))
+    for which in _PERCENTILES:
+        found: list[Percentile | None] = [getattr(f, which) for f in figures]
+        cells = tuple(map(_percentile, found))
+        yield _Row(f"{name} {which}, ms", cells, tuple(p.value if p else None for p in found))
+    yield _Row(f"{name} n", tuple(_count(f.n) for f in figures))
+
+
+def _row(label: str, values: Sequence[float | None], write: Callable[[float | None], str]) -> _Row:
+    return _Row(label, tuple(map(write, values)), tuple(values) if write is number else ())
+
+
+def _percentile(found: Percentile | None) -> str:
+    if found is None:
+        return NOTHING
+    mark = ROUGH if found.confidence is Confidence.ROUGH else ""
+    return mark + number(_ms(found.value))
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1e3
+
+
+def number(value: float | None) -> str:
+    """Write a number with three to four digits that mean something."""
+    if value is None or math.isnan(value):
+        return NOTHING
+    decimals = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:,.{min(decimals, 3)}f}"
+
+
+def _count(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:,.0f}"
+
+
+def _ratio(values: Sequence[float | None]) -> str:
+    if not values or values[0] is None or values[-1] is None or not values[0]:
+        return ""
+    return f"× {values[-1] / values[0]:.2f}"
+
+
+def aligned(lines: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Align columns: the first `left` of them to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "   ".join(
+            cell.ljust(width) if place < left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _headline(outcome: Outcome) -> str:
+    engine = outcome.engine
+    parts = [part for part in (engine.version, engine.device) if part]
+    served_by = f" on {', '.join(parts)}" if parts else ""
+    return f"{engine.checkpoint or engine.served_model or 'No model was up'}{served_by}"
+
+
+def _remarks(levels: Sequence[Level]) -> Iterator[str]:
+    """Say what the figures do not: marks used, failures by reason, doubts."""
+    lines = [*_legend(levels), *(line for level in levels for line in _doubts(level))]
+    if lines:
+        yield "\n".join(lines)
+
+
+def _legend(levels: Sequence[Level]) -> Iterator[str]:
+    shown = levels_table(levels)
+    if ROUGH in shown:
+        yield f"{ROUGH} rough: fewer than 10 samples lie beyond this percentile."
+    if NOTHING in shown:
+        yield f"{NOTHING} not measured, or too few samples for this percentile."
+
+
+def _doubts(level: Level) -> Iterator[str]:
+    name = f"Batch {level.concurrency}:"
+    for reason, count in level.summary.failures.items():
+        yield f"{name} {count} failed: {reason}"
+    if level.view.sentence:
+        yield f"{name} {level.view.sentence}"
+    if not level.complete:
+        yield f"{name} {level.summary.completed} of {level.asked} requests were measured."
+    yield from (f"{name} {mark}" for mark in level.summary.marks)
+
+
+def _kv_words(outcome: Outcome, kv: KvAnswer | str) -> str:
+    if isinstance(kv, str):
+        return f"KV cache: {kv}"
+    lines = [
+        f"KV cache of one sequence of {kv.tokens:,} tokens, {kv.dtype}: {kv.gib:.4f} GiB",
+        f"  {kv.formula}",
+        *(f"  {assumption}" for assumption in kv.assumptions),
+    ]
+    room = outcome.engine.figures.get("kv_tokens")
+    if room:
+        lines.append(f"  The engine's own figure: room for {room:,.0f} tokens.")
+    return "\n".join(lines)
+
+
+def _folders(levels: Sequence[Level]) -> str:
+    return "\n".join(f"log of batch {level.concurrency}: {level.folder}" for level in levels)
+
+
+def _level_json(level: Level) -> dict[str, Any]:
+    summary = level.summary
+    return {
+        "concurrency": level.concurrency,
+        "requests": level.asked,
+        "completed": summary.completed,
+        "failed": summary.failed,
+        "cancelled": summary.cancelled,
+        "failures": summary.failures,
+        "state": str(level.view.state),
+        "ttft_s": figures_json(summary.ttft),
+        "itl_s": figures_json(summary.itl),
+        "itl_is_chunk_gap": summary.itl_is_chunk_gap,
+        "tpot_s": figures_json(summary.tpot),
+        "output_tokens_per_s": summary.output_tokens_per_s,
+        "marks": list(summary.marks),
+        "run_folder": str(level.folder),
+    }

@@ -1,0 +1,38 @@
+"""The line at the bottom: engine, run, where the log goes, and the window's own lag."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QSizePolicy, QStatusBar
+
+_TIPS = {
+    "engine": "State of the engine.",
+    "run": "State of the run.",
+    "folder": "Where the log of this run lies.",
+    "damage": "Lines of this run's log that could not be read.",
+    "lag": "The window's own lag: the longest delay of a screen update and the longest update of "
+    "the last three seconds, in ms. The measurement is another process and does not wait for it.",
+}
+
+
+class StatusLine(QStatusBar):
+    """Setters only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.labels = {name: QLabel() for name in _TIPS}
+        for name, label in self.labels.items():
+            label.setToolTip(_TIPS[name])
+            label.setProperty("muted", "true")
+        folder = self.labels["folder"]
+        folder.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        folder.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.addWidget(self.labels["engine"])
+        self.addWidget(self.labels["run"])
+        self.addWidget(folder, 1)
+        self.addPermanentWidget(self.labels["damage"])
+        self.addPermanentWidget(self.labels["lag"])
+
+    def say(self, name: str, text: str) -> None:
+        """Set one part of the line."""
+        label = self.labels[name]
+        if label.text() != text:
+            label.setText(text)

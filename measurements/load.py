@@ -1,0 +1,325 @@
+"""The load: a closed loop at a concurrency that may change while it runs.
+
+Each stream sends its next request when its last one has ended. Callbacks only: the next request
+of a stream leaves in the same moment in which the last one's end was read.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from time import monotonic_ns
+from typing import NamedTuple
+
+from measurements import plan
+from measurements.client_watch import ClientWatch
+from measurements.connection import Connection, Read, words
+from measurements.exchange import Exchange, Limits
+from measurements.patience import Patience
+from measurements.pool import Pool
+from measurements.prepare import Prepared, Stock
+from measurements.pump import Pump
+from measurements.reply import Ending, Figures, Status, Token
+from measurements.run_folder.writer import Ended, Sent, Writer
+from measurements.states import RunState, step
+
+_SENDING = frozenset({RunState.WARMING_UP, RunState.MEASURING})
+
+
+def problem(settings: plan.Load) -> str:
+    """Return what is wrong with the load that is asked for, in one sentence; empty if nothing."""
+    limits = (
+        (1 <= settings.concurrency <= plan.MAX_CONCURRENCY, "The concurrency", "from 1 to 256"),
+        (
+            settings.requests is None or settings.requests > 0,
+            "The number of requests",
+            "at least 1",
+        ),
+        (settings.warmup >= 0, "The number of warm-up requests", "at least 0"),
+        (settings.max_tokens > 0, "The number of tokens", "at least 1"),
+        (settings.temperature >= 0, "The temperature", "at least 0"),
+        (settings.timeout_s > 0 and settings.idle_timeout_s > 0, "A time limit", "more than 0 s"),
+    )
+    wrong = [f"{what} has to be {limit}." for right, what, limit in limits if not right]
+    return " ".join(wrong)
+
+
+class Ticket(NamedTuple):
+    """A request that a stream is about to send."""
+
+    request_id: int
+    warmup: bool
+    planned_ns: int  # when the stream was free to send it
+    concurrency: int
+    prepared: Prepared
+
+
+@dataclass(frozen=True)
+class Flight:
+    """A request in flight."""
+
+    ticket: Ticket
+    connection: Connection
+    connect_ns: int | None
+    exchange: Exchange
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a load works with."""
+
+    pool: Pool
+    stock: Stock
+    writer: Writer
+    pump: Pump
+    watch: ClientWatch
+
+
+class Load:
+    """One run's load and its state machine. `over` is done when nothing follows."""
+
+    def __init__(self, settings: plan.Load, tools: Tools) -> None:
+        self.state = RunState.IDLE
+        self.target = settings.concurrency
+        self.ended_by = ""
+        self.sentence = ""
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._settings = settings
+        self._limits = Limits(round(settings.timeout_s * 1e9), round(settings.idle_timeout_s * 1e9))
+        self._tools = tools
+        self._patience = Patience()
+        self._flights: dict[int, Flight] = {}
+        self._opening: dict[Ticket, asyncio.Task[None]] = {}
+        self._resting: list[int] = []  # until when (ns) each resting stream rests
+        self._issued = {True: 0, False: 0}  # requests, by whether they are warm-up
+        self._last_row: tuple[RunState, int, bool] | None = None
+
+    @property
+    def in_flight(self) -> int:
+        """Return how many requests are sent and have not ended."""
+        return len(self._flights)
+
+    def start(self) -> None:
+        """Begin to send."""
+        self._go(RunState.WARMING_UP if self._settings.warmup > 0 else RunState.MEASURING)
+        self._fill()
+
+    def set_concurrency(self, target: int) -> None:
+        """Aim at `target` streams from now on: more start at once, surplus ones run out."""
+        self.target = max(1, min(target, plan.MAX_CONCURRENCY))
+        self._note_load()
+        self._fill()
+
+    def stop(self) -> None:
+        """End the run as asked: nothing more is sent, what is in flight is cancelled."""
+        if self.state is RunState.IDLE:
+            self.abort("hand", "stopped by hand")
+        if self.state in _SENDING:
+            self._go(RunState.DRAINING)
+        self._finish(RunState.DONE, "hand", "stopped by hand")
+
+    def abort(self, ended_by: str, reason: str) -> None:
+        """End the run because nobody is there to want it."""
+        self._finish(RunState.ABORTED, ended_by, reason)
+
+    def fail(self, sentence: str) -> None:
+        """End the run because it cannot go on."""
+        if not self.state.over:
+            self.sentence = sentence
+        self._finish(RunState.FAILED, "failure", "the run failed")
+
+    def tick(self) -> None:
+        """Look after time limits and rests, and build requests ahead; called every 20 ms."""
+        now_ns = monotonic_ns()
+        for flight in tuple(self._flights.values()):
+            flight.exchange.check(now_ns)
+            if flight.exchange.ending is not None:
+                self._landed(flight)
+        self._resting = [until_ns for until_ns in self._resting if until_ns > now_ns]
+        self._fill()
+        self._build_ahead()
+
+    def _build_ahead(self) -> None:
+        if self.state in _SENDING and self._tools.stock.top_up(self.target):
+            self._tools.pump.post(self._build_ahead)
+
+    def _fill(self) -> None:
+        """Start one stream if one is wanted, and come back for the next one after the next poll."""
+        now_ns = monotonic_ns()
+        if self._wants_one() and self._patience.may_try(now_ns):
+            self._start_one(now_ns)
+            self._tools.pump.post(self._fill)
+        self._note_load()
+
+    def _wants_one(self) -> bool:
+        busy = len(self._flights) + len(self._opening) + len(self._resting)
+        return self.state in _SENDING and busy < self.target and not self._all_issued()
+
+    def _all_issued(self) -> bool:
+        warming_up = self.state is RunState.WARMING_UP
+        wanted = self._settings.warmup if warming_up else self._settings.requests
+        return wanted is not None and self._issued[warming_up] >= wanted
+
+    def _start_one(self, now_ns: int) -> None:
+        warmup = self.state is RunState.WARMING_UP
+        request_id = sum(self._issued.values())
+        self._issued[warmup] += 1
+        ticket = Ticket(request_id, warmup, now_ns, self.target, self._tools.stock.take())
+        connection = self._tools.pool.take()
+        if connection is not None:
+            self._send(ticket, connection, None)
+            return
+        task = asyncio.get_running_loop().create_task(self._open_and_send(ticket))
+        self._opening[ticket] = task
+        task.add_done_callback(_raise_fault)
+
+    async def _open_and_send(self, ticket: Ticket) -> None:
+        try:
+            connection = await self._tools.pool.open()
+        except OSError as error:
+            del self._opening[ticket]
+            self._refused(ticket, error)
+        else:
+            del self._opening[ticket]
+            self._send(ticket, connection, connection.connect_ns)
+
+    def _send(self, ticket: Ticket, connection: Connection, connect_ns: int | None) -> None:
+        exchange = Exchange(self._limits, lambda tokens: self._tokens(ticket, exchange, tokens))
+        flight = Flight(ticket, connection, connect_ns, exchange)
+        connection.receiver = lambda read: self._received(flight, read)
+        self._flights[ticket.request_id] = flight
+        exchange.reply.sent_ns = sent_ns = monotonic_ns()
+        connection.send(ticket.prepared.payload)
+        self._tools.writer.sent(
+            Sent(
+                request_id=ticket.request_id,
+                planned_ns=ticket.planned_ns,
+                sent_ns=sent_ns,
+                concurrency=ticket.concurrency,
+                warmup=ticket.warmup,
+                prompt_id=ticket.prepared.prompt_id,
+            )
+        )
+        self._note_load()
+
+    def _tokens(self, ticket: Ticket, exchange: Exchange, tokens: list[Token]) -> None:
+        self._tools.watch.note_chunks(len(tokens))
+        self._tools.writer.tokens(ticket.request_id, exchange.reply.sent_ns, tokens)
+
+    def _received(self, flight: Flight, read: Read) -> None:
+        self._tools.watch.note_lag(read.lag_ns)
+        flight.exchange.receive(read)
+        if flight.exchange.ending is not None:
+            self._landed(flight)
+
+    def _landed(self, flight: Flight) -> None:
+        """Log the end of a request, and let its stream go on or rest."""
+        exchange = flight.exchange
+        ending = self._log_end(flight)
+        now_ns = monotonic_ns()
+        self._rest(
+            self._patience.note(
+                ending, exchange.http_status, exchange.reply.chunks_with_text, now_ns
+            ),
+            now_ns,
+        )
+        self._go_on()
+
+    def _log_end(self, flight: Flight) -> Ending:
+        ticket, exchange = flight.ticket, flight.exchange
+        del self._flights[ticket.request_id]
+        self._tools.pool.give_back(flight.connection, reusable=exchange.reusable)
+        ending = exchange.ending or Ending(Status.CANCELLED)
+        self._tools.writer.ended(
+            Ended(
+                request_id=ticket.request_id,
+                concurrency=ticket.concurrency,
+                warmup=ticket.warmup,
+                planned_ns=ticket.planned_ns,
+                sent_ns=exchange.reply.sent_ns,
+                connect_ns=flight.connect_ns,
+                figures=exchange.reply.figures(ending),
+                ending=ending,
+                http_status=exchange.http_status,
+                prompt_id=ticket.prepared.prompt_id,
+            )
+        )
+        return ending
+
+    def _refused(self, ticket: Ticket, error: OSError) -> None:
+        server = self._tools.pool.endpoint.name
+        ending = Ending(Status.REFUSED, f"no connection to {server}: {words(error)}")
+        self._log_unsent(ticket, ending)
+        now_ns = monotonic_ns()
+        self._rest(self._patience.note(ending, None, 0, now_ns), now_ns)
+        self._go_on()
+
+    def _log_unsent(self, ticket: Ticket, ending: Ending) -> None:
+        self._tools.writer.ended(
+            Ended(
+                request_id=ticket.request_id,
+                concurrency=ticket.concurrency,
+                warmup=ticket.warmup,
+                planned_ns=ticket.planned_ns,
+                sent_ns=None,
+                connect_ns=None,
+                figures=Figures(),
+                ending=ending,
+                http_status=None,
+                prompt_id=ticket.prepared.prompt_id,
+            )
+        )
+
+    def _rest(self, until_ns: int, now_ns: int) -> None:
+        if until_ns > now_ns:
+            self._resting.append(until_ns)
+
+    def _go_on(self) -> None:
+        """After the end of a request: next state, next request, or the end of the run."""
+        if self._patience.sentence:
+            self.fail(self._patience.sentence)
+            return
+        idle = not self._flights and not self._opening
+        if self._all_issued() and self.state is RunState.WARMING_UP and idle:
+            self._go(RunState.MEASURING)
+        # With nothing left to send, the first stream that ends begins the draining.
+        if self._all_issued() and self.state is RunState.MEASURING:
+            self._go(RunState.DRAINING)
+        if self.state is RunState.DRAINING and idle:
+            self._finish(RunState.DONE, "count", "")
+        else:
+            self._fill()
+
+    def _finish(self, state: RunState, ended_by: str, reason: str) -> None:
+        if self.state.over:
+            return
+        try:
+            self._cancel_all(reason)
+        finally:
+            self.ended_by = ended_by
+            self._go(state)
+            self.over.set_result(None)
+
+    def _cancel_all(self, reason: str) -> None:
+        for ticket, task in self._opening.items():
+            task.cancel()
+            self._log_unsent(ticket, Ending(Status.CANCELLED, reason))
+        self._opening.clear()
+        for flight in tuple(self._flights.values()):
+            flight.exchange.cancel(reason)
+            self._log_end(flight)
+
+    def _go(self, state: RunState) -> None:
+        self.state = step(self.state, state)
+        self._note_load()
+
+    def _note_load(self) -> None:
+        row = (self.state, self.target, self.in_flight == self.target)
+        if row != self._last_row:
+            self._last_row = row
+            state, target, held = row
+            self._tools.writer.load(monotonic_ns(), state, target, held=held)
+
+
+def _raise_fault(task: asyncio.Task[None]) -> None:
+    """Hand a fault of ours to the loop's handler, which ends the run."""
+    if not task.cancelled():
+        task.result()

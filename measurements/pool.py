@@ -1,0 +1,152 @@
+"""Where connections come from: an endpoint resolved once, and connections kept for reuse."""
+
+import asyncio
+import contextlib
+import functools
+import socket
+import ssl
+import sys
+from dataclasses import dataclass
+from time import monotonic_ns
+from urllib.parse import urlsplit
+
+from measurements.connection import Connection, ProtocolConnection, SocketConnection
+from measurements.pump import Pump
+
+# Servers close idle connections (uvicorn after 5 s). One idle for longer than this may be closed
+# in the very moment in which we send, so it is replaced.
+REUSE_WITHIN_NS = 2_000_000_000
+CONNECT_LIMIT_S = 10.0
+
+
+class EndpointError(Exception):
+    """A URL that cannot be used, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A server: its addresses in the order in which they are tried."""
+
+    host: str
+    port: int
+    tls: bool
+    addresses: tuple[tuple[socket.AddressFamily, tuple[object, ...]], ...]
+
+    @property
+    def name(self) -> str:
+        """Return host and port as a person writes them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+async def resolve(url: str) -> Endpoint:
+    """Resolve the host of `url` once, for the whole run; raise EndpointError with a sentence."""
+    try:
+        parts = urlsplit(url)
+        tls = parts.scheme == "https"
+        port = parts.port or (443 if tls else 80)
+    except ValueError as error:
+        raise EndpointError(f"{url} is no address of a server: {error}.") from error
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise EndpointError(f"{url} is no address of a server: write http://host:port/v1.")
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(
+            parts.hostname, port, type=socket.SOCK_STREAM
+        )
+    except (OSError, UnicodeError) as error:
+        raise EndpointError(f"The host {parts.hostname} is not known: {error}.") from error
+    addresses = tuple((family, address) for family, _, _, _, address in found)
+    return Endpoint(parts.hostname, port, tls, addresses)
+
+
+class Pool:
+    """Connections to one endpoint: opened before they are needed for a send, reused when idle."""
+
+    def __init__(self, endpoint: Endpoint, pump: Pump) -> None:
+        self.endpoint = endpoint
+        self._pump = pump
+        self._addresses = list(endpoint.addresses)
+        self._idle: list[Connection] = []
+        self._in_use: set[Connection] = set()
+
+    def take(self) -> Connection | None:
+        """Return an idle connection that the server has not closed, if there is one."""
+        oldest_ns = monotonic_ns() - REUSE_WITHIN_NS
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.closed and connection.idle_since_ns >= oldest_ns:
+                connection.connect_ns = 0
+                self._in_use.add(connection)
+                return connection
+            connection.close()
+        return None
+
+    async def open(self) -> Connection:
+        """Open a connection and time it; OSError where no address accepts one."""
+        began_ns = monotonic_ns()
+        try:
+            async with asyncio.timeout(CONNECT_LIMIT_S):
+                connection = await self._first_that_accepts()
+        except TimeoutError as error:
+            raise OSError(f"no connection within {CONNECT_LIMIT_S:.0f} s") from error
+        connection.connect_ns = monotonic_ns() - began_ns
+        self._in_use.add(connection)
+        return connection
+
+    def give_back(self, connection: Connection, *, reusable: bool) -> None:
+        """Take a connection back: kept if it can carry another request, else closed."""
+        self._in_use.discard(connection)
+        connection.receiver = None
+        if reusable and not connection.closed:
+            connection.idle_since_ns = monotonic_ns()
+            self._idle.append(connection)
+        else:
+            connection.close()
+
+    def close(self) -> None:
+        """Close every connection, in use or idle."""
+        for connection in (*self._idle, *self._in_use):
+            connection.close()
+        self._idle.clear()
+        self._in_use.clear()
+
+    async def _first_that_accepts(self) -> Connection:
+        last = OSError("the host has no address")
+        for candidate in tuple(self._addresses):
+            try:
+                connection = await self._connect(*candidate)
+            except OSError as error:
+                last = error
+                continue
+            # Where localhost is ::1 first and the server has 127.0.0.1 only, ask there from now on.
+            self._addresses.remove(candidate)
+            self._addresses.insert(0, candidate)
+            return connection
+        raise last
+
+    async def _connect(
+        self, family: socket.AddressFamily, address: tuple[object, ...]
+    ) -> Connection:
+        loop = asyncio.get_running_loop()
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)
+            await loop.sock_connect(sock, address)
+            if not self.endpoint.tls and sys.platform != "win32":
+                return SocketConnection(sock, self._pump, loop)
+            return await self._wrap(sock)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                sock.close()
+            raise
+
+    async def _wrap(self, sock: socket.socket) -> Connection:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        tls = self.endpoint.tls
+        _, connection = await asyncio.get_running_loop().create_connection(
+            functools.partial(ProtocolConnection, self._pump),
+            sock=sock,
+            ssl=ssl.create_default_context() if tls else None,
+            server_hostname=self.endpoint.host if tls else None,
+        )
+        return connection

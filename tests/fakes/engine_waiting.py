@@ -1,0 +1,42 @@
+"""Waiting for an engine and its processes, with a deadline and without fixed sleeps."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from engine_launcher.engine import Engine
+from engine_launcher.settings import EngineView
+from engine_launcher.supervisor import read_process
+
+LIMIT_S = 30.0
+
+
+def until(condition: Callable[[], object], limit_s: float = LIMIT_S) -> None:
+    """Look until something is true; fail where it does not come true in time."""
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.005)
+
+
+def poll_until(engine: Engine, *states: str, limit_s: float = LIMIT_S) -> EngineView:
+    """Poll an engine until it is in one of these states."""
+    until(lambda: engine.poll().state in states, limit_s)
+    return engine.view
+
+
+def pids(folder: Path) -> list[int]:
+    """Return the pids that a fake engine's processes wrote down."""
+    file = folder / "pids"
+    return [int(word) for word in file.read_text().split()] if file.exists() else []
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    process = read_process(pid)
+    return process is not None and process.alive
+
+
+def living(folder: Path) -> list[int]:
+    """Return those of a fake engine's processes that still run."""
+    return [pid for pid in pids(folder) if alive(pid)]
