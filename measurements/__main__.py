@@ -54,6 +54,7 @@ def _carry_out(folder: Path, plan: Plan) -> int:
             "sentence": ended.sentence,
             "ended_utc": worker.utc_now(),
             "clock": ended.clock,
+            "priority": ended.priority,
         }
         # Written before the summary is made, so that a fault there cannot cost the run.
         write_json(folder / "run.json", record)

@@ -21,6 +21,7 @@ from measurements.load import Load, Tools, problem
 from measurements.plan import Plan
 from measurements.pool import Endpoint, EndpointError, Pool, resolve
 from measurements.prepare import Prepared, Stock, Template, make_template
+from measurements.priority import NORMAL, first_in_line
 from measurements.pump import Pump
 from measurements.run_folder.writer import Writer
 from measurements.server_metrics import Scraper
@@ -44,6 +45,7 @@ class Ended:
     ended_by: str
     sentence: str
     clock: str
+    priority: str = NORMAL
 
 
 def describe(plan: Plan) -> dict[str, Any]:
@@ -59,6 +61,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "machine": machine.describe(),
         "packages": machine.packages(),
         "clock": clock_of(plan),
+        "priority": NORMAL,
         "git_revision": machine.git_revision(),
         "summary": None,
     }
@@ -121,6 +124,7 @@ class Worker:
         self._pool = Pool(endpoint, self._pump)
         self._scraper = Scraper(self._pool, self._pump, writer.server_metrics)
         self._load = Load(plan.load, Tools(self._pool, stock, writer, self._pump, self._watch))
+        self._priority = NORMAL
         self._next_tick_s = self._next_row_s = 0.0
 
     async def work(self) -> Ended:
@@ -132,9 +136,10 @@ class Worker:
         self._next_tick_s = self._loop.time()
         self._next_row_s = self._next_tick_s + ROW_S
         self._scraper.ask()
-        self._load.start()
-        self._tick()
-        await self._load.over
+        with first_in_line() as self._priority:
+            self._load.start()
+            self._tick()
+            await self._load.over
         self._scraper.close()
         self._pool.close()
         return self._ended()
@@ -193,8 +198,8 @@ class Worker:
             self._writer.close()
         except OSError as error:
             sentence = load.sentence or _cannot_write(error)
-            return Ended(RunState.FAILED, "failure", sentence, self._clock)
-        return Ended(load.state, load.ended_by, load.sentence, self._clock)
+            return Ended(RunState.FAILED, "failure", sentence, self._clock, self._priority)
+        return Ended(load.state, load.ended_by, load.sentence, self._clock, self._priority)
 
 
 def _cannot_write(error: OSError) -> str:
