@@ -6,6 +6,8 @@ ClockName = Literal["kernel", "user"]
 
 # Both clocks are slewed alike, so their offset moves only when somebody sets the wall clock.
 MAX_OFFSET_STEP_NS = 1_000_000
+# A pair of readings that took longer was interrupted, and tells nothing of the offset.
+MAX_PAIR_NS = 20_000
 
 
 class Readings(NamedTuple):
@@ -14,6 +16,7 @@ class Readings(NamedTuple):
     polled_ns: int  # monotonic, just before the read
     now_ns: int  # monotonic, just after it
     wall_ns: int  # CLOCK_REALTIME, just after it
+    pair_ns: int = 0  # how long it took to read both clocks
 
 
 class ArrivalClock:
@@ -32,6 +35,8 @@ class ArrivalClock:
         and the wall clock was not set since; else the time of reading stands for it.
         """
         offset_ns = readings.wall_ns - readings.now_ns
+        if readings.pair_ns > MAX_PAIR_NS:
+            offset_ns = self._offset_ns
         steady = abs(offset_ns - self._offset_ns) <= MAX_OFFSET_STEP_NS
         earliest_ns = self._polled_ns
         self._offset_ns = offset_ns

@@ -122,6 +122,8 @@ class SocketConnection(_Delivery):
         self.send(self._unsent)
 
     def _drain(self) -> None:
+        # Until there is no more, even after a short read: libuv reports an error once, and a reset
+        # that comes with the last bytes would go unseen behind them.
         for _ in range(MOST_READS):
             polled_ns = monotonic_ns()
             try:
@@ -136,12 +138,13 @@ class SocketConnection(_Delivery):
                 self._end(read)
                 return
             self._deliver(read)
-            if len(data) < READ_SIZE or self.closed:
-                return  # a short read has emptied the socket
+            if self.closed:
+                return
 
     def _stamped(self, data: bytes, kernel_ns: int | None, polled_ns: int) -> Read:
-        now_ns = monotonic_ns()
-        at_ns, clock = self._clock.arrival(kernel_ns, Readings(polled_ns, now_ns, time_ns()))
+        wall_ns, now_ns, checked_ns = time_ns(), monotonic_ns(), time_ns()
+        readings = Readings(polled_ns, now_ns, wall_ns, checked_ns - wall_ns)
+        at_ns, clock = self._clock.arrival(kernel_ns, readings)
         lag_ns = max(now_ns - at_ns, self._pump.unpolled_ns(now_ns))
         return Read(data, at_ns, clock, now_ns, lag_ns)
 

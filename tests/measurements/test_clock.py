@@ -60,3 +60,9 @@ def test_a_wall_clock_that_is_slewed_by_less_than_a_millisecond_is_followed() ->
             arrived_ns,
             "kernel",
         )
+
+
+def test_an_interrupted_pair_of_readings_tells_nothing_of_the_offset() -> None:
+    clock = ArrivalClock(at(0, 0))
+    interrupted = Readings(10 * MS, 10 * MS + 5, WALL + 10 * MS + 5 + MS // 2, pair_ns=MS // 2)
+    assert clock.arrival(WALL + 10 * MS, interrupted) == (10 * MS, "kernel")

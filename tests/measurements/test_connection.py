@@ -128,6 +128,18 @@ def test_a_reset_is_a_read_with_its_error() -> None:
     run(test)
 
 
+def test_a_reset_right_behind_the_last_bytes_is_seen() -> None:
+    async def test(pair: Pair) -> None:
+        linger_0 = b"\1\0\0\0\0\0\0\0"
+        pair.other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_0)
+        pair.other.send(b"last")
+        pair.other.close()
+        await until(lambda: bool(pair.reads) and not pair.reads[-1].data)
+        assert isinstance(pair.reads[-1].error, ConnectionResetError)
+
+    run(test)
+
+
 def test_a_send_into_a_lost_connection_is_a_read_with_its_error() -> None:
     async def test(pair: Pair) -> None:
         pair.other.close()
