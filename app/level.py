@@ -40,9 +40,10 @@ def run_level(
     progress: Progress,
     must_end: Callable[[], bool],
     api_key: str = "",
+    engine_log: Path | None = None,
 ) -> Level:
     """Run one level; end it early, and orderly, as soon as `must_end` says so."""
-    session = RunSession.start(plan, runs_dir, api_key)
+    session = RunSession.start(plan, runs_dir, api_key, engine_log)
     asked = plan.load.requests or 0
     try:
         _watch(session, plan, progress, must_end)

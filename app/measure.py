@@ -134,7 +134,8 @@ def _levels(
     for concurrency in task.levels:
         view = _wait_until_answering(engine, interrupts)
         plan = _plan(task, concurrency, view)
-        level = run_level(plan, task.runs_dir, progress, must_end, engines.api_key(task.settings))
+        key = engines.api_key(task.settings)
+        level = run_level(plan, task.runs_dir, progress, must_end, key, view.log_path)
         yield level
         interrupts.check()
         _check_alive(engine, 0.0 if level.complete else SETTLE_S)

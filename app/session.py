@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import measurements
 from app.describe import describe_engine
+from app.engine_log import LogExcerpt
 from engine_launcher.settings import EngineView
 from measurements.plan import MAX_CONCURRENCY, Load, Plan, Prompts, Target
 from measurements.run_folder.columns import LOAD
@@ -43,16 +44,24 @@ class RunView:
 class RunSession:
     """A run under way: the worker's process, its run folder and the commands to it."""
 
-    def __init__(self, folder: Path, worker: subprocess.Popen[bytes]) -> None:
+    def __init__(
+        self, folder: Path, worker: subprocess.Popen[bytes], log: LogExcerpt | None = None
+    ) -> None:
         self.folder = folder
         self._worker = worker
+        self._log = log
         self._outbox = b""
         self._states = _StateTail(folder / "load.csv")
         self._view = RunView()
 
     @classmethod
-    def start(cls, plan: Plan, runs_dir: Path, api_key: str = "") -> Self:
-        """Create the run folder and start its worker; raise `RunRefusedError` if either fails."""
+    def start(
+        cls, plan: Plan, runs_dir: Path, api_key: str = "", engine_log: Path | None = None
+    ) -> Self:
+        """Create the run folder and start its worker; raise `RunRefusedError` if either fails.
+
+        The part of `engine_log` that is written meanwhile is copied into the folder at the end.
+        """
         try:
             folder = _new_folder(plan, runs_dir)
             worker = _start_worker(folder, _worker_environment(os.environ, api_key))
@@ -61,7 +70,7 @@ class RunSession:
         except OSError as error:
             reason = error.strerror or str(error)
             raise RunRefusedError(f"The load worker cannot be started: {reason}.") from error
-        return cls(folder, worker)
+        return cls(folder, worker, engine_log and LogExcerpt.begin(engine_log))
 
     def set_concurrency(self, streams: int) -> None:
         """Ask for so many streams from now on; without effect once the run is over."""
@@ -83,6 +92,8 @@ class RunSession:
         else:
             self._hang_up()
             self._view = _final_view(self.folder, exit_code)
+            if self._log is not None:
+                self._log.copy_to(self.folder)
         return self._view
 
     def close(self, limit_s: float = CLOSE_LIMIT_S) -> RunView:

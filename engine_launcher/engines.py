@@ -32,6 +32,7 @@ _NOT_INHERITED = (
     "QT_QPA_PLATFORM_PLUGIN_PATH",
     "VIRTUAL_ENV",
     "VIRTUAL_ENV_PROMPT",
+    "VLLM_CPU_KVCACHE_SPACE",  # it would win over the KV space that the settings ask for
     API_KEY,
 )
 

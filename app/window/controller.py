@@ -322,6 +322,6 @@ def _starter(view: EngineView, load: Load, parts: Parts, runs: Path) -> Callable
 
     def begin() -> RunSession:
         plan = plan_for(view, load, prompts)
-        return RunSession.start(plan, runs, engines.api_key(view.settings))
+        return RunSession.start(plan, runs, engines.api_key(view.settings), view.log_path)
 
     return begin

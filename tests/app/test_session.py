@@ -53,6 +53,19 @@ def test_a_run_goes_to_its_end_by_itself(server: ScheduledServer, tmp_path: Path
     assert (read(session.folder).requests["warmup"] == 0).sum() == 4
 
 
+def test_what_the_engine_logged_during_the_run_lies_in_its_folder(
+    server: ScheduledServer, tmp_path: Path
+) -> None:
+    log = tmp_path / "engine.log"
+    log.write_text("before\n")
+    plan = plan_of(server, requests=2, max_tokens=8)
+    session = RunSession.start(plan, tmp_path / "runs", engine_log=log)
+    with log.open("a") as file:
+        file.write("during\n")
+    wait_until_over(session)
+    assert (session.folder / "engine.log").read_text() == "during\n"
+
+
 def test_the_concurrency_changes_while_the_run_goes_on(
     server: ScheduledServer, tmp_path: Path
 ) -> None:

@@ -107,6 +107,7 @@ def test_the_child_has_its_own_bin_first_and_nothing_of_the_labs_libraries(pytho
         "PYTHONHOME": "/python",
         "PYTHONPATH": "/elsewhere",
         "LD_LIBRARY_PATH": "/lib",
+        "VLLM_CPU_KVCACHE_SPACE": "40",
         "VIRTUAL_ENV": "/venv",
     }
     environment = plan_launch(
