@@ -88,6 +88,7 @@ class Load:
         self._patience = Patience()
         self._flights: dict[int, Flight] = {}
         self._opening: dict[Ticket, asyncio.Task[None]] = {}
+        self._connecting: asyncio.Task[None] | None = None
         self._resting: list[int] = []  # until when (ns) each resting stream rests
         self._issued = {True: 0, False: 0}  # requests, by whether they are warm-up
         self._last_row: tuple[RunState, int, bool] | None = None
@@ -99,8 +100,11 @@ class Load:
 
     def start(self) -> None:
         """Begin to send."""
-        self._go(RunState.WARMING_UP if self._settings.warmup > 0 else RunState.MEASURING)
-        self._fill()
+        if self._settings.warmup > 0:
+            self._go(RunState.WARMING_UP)
+            self._fill()
+        else:
+            self._connect_and_measure()
 
     def set_concurrency(self, target: int) -> None:
         """Aim at `target` streams from now on: more start at once, surplus ones run out."""
@@ -137,6 +141,16 @@ class Load:
         self._fill()
         self._build_ahead()
 
+    def _connect_and_measure(self) -> None:
+        """Open the connections first: then the target is in flight as soon as requests can be."""
+        self._connecting = asyncio.get_running_loop().create_task(self._measure_when_connected())
+        self._connecting.add_done_callback(_raise_fault)
+
+    async def _measure_when_connected(self) -> None:
+        await self._tools.pool.stand_by(self.target)
+        self._go(RunState.MEASURING)
+        self._fill()
+
     def _build_ahead(self) -> None:
         if self.state in _SENDING and self._tools.stock.top_up(self.target):
             self._tools.pump.post(self._build_ahead)
@@ -165,7 +179,7 @@ class Load:
         ticket = Ticket(request_id, warmup, now_ns, self.target, self._tools.stock.take())
         connection = self._tools.pool.take()
         if connection is not None:
-            self._send(ticket, connection, None)
+            self._send(ticket, connection, connection.connect_ns or None)
             return
         task = asyncio.get_running_loop().create_task(self._open_and_send(ticket))
         self._opening[ticket] = task
@@ -279,7 +293,7 @@ class Load:
             return
         idle = not self._flights and not self._opening
         if self._all_issued() and self.state is RunState.WARMING_UP and idle:
-            self._go(RunState.MEASURING)
+            self._connect_and_measure()
         # With nothing left to send, the first stream that ends begins the draining.
         if self._all_issued() and self.state is RunState.MEASURING:
             self._go(RunState.DRAINING)
@@ -299,6 +313,8 @@ class Load:
             self.over.set_result(None)
 
     def _cancel_all(self, reason: str) -> None:
+        if self._connecting is not None:
+            self._connecting.cancel()
         for ticket, task in self._opening.items():
             task.cancel()
             self._log_unsent(ticket, Ending(Status.CANCELLED, reason))
@@ -313,7 +329,7 @@ class Load:
 
     def _note_load(self) -> None:
         row = (self.state, self.target, self.in_flight == self.target)
-        if row != self._last_row:
+        if row != self._last_row and self.state is not RunState.IDLE:
             self._last_row = row
             state, target, held = row
             self._tools.writer.load(monotonic_ns(), state, target, held=held)

@@ -71,15 +71,24 @@ class Pool:
 
     def take(self) -> Connection | None:
         """Return an idle connection that the server has not closed, if there is one."""
-        oldest_ns = monotonic_ns() - REUSE_WITHIN_NS
-        while self._idle:
-            connection = self._idle.pop()
-            if not connection.closed and connection.idle_since_ns >= oldest_ns:
-                connection.connect_ns = 0
-                self._in_use.add(connection)
-                return connection
-            connection.close()
-        return None
+        self._drop_stale()
+        if not self._idle:
+            return None
+        connection = self._idle.pop()
+        self._in_use.add(connection)
+        return connection
+
+    async def stand_by(self, number: int) -> None:
+        """Have `number` idle connections; what cannot be opened is left to a request to tell."""
+        self._drop_stale()
+        missing = range(number - len(self._idle))
+        outcomes = await asyncio.gather(*(self.open() for _ in missing), return_exceptions=True)
+        for connection in outcomes:
+            if isinstance(connection, BaseException):
+                continue
+            connect_ns = connection.connect_ns
+            self.give_back(connection, reusable=True)
+            connection.connect_ns = connect_ns  # its first request has that to tell
 
     async def open(self) -> Connection:
         """Open a connection and time it; OSError where no address accepts one."""
@@ -98,6 +107,7 @@ class Pool:
         self._in_use.discard(connection)
         connection.receiver = None
         if reusable and not connection.closed:
+            connection.connect_ns = 0
             connection.idle_since_ns = monotonic_ns()
             self._idle.append(connection)
         else:
@@ -109,6 +119,14 @@ class Pool:
             connection.close()
         self._idle.clear()
         self._in_use.clear()
+
+    def _drop_stale(self) -> None:
+        oldest_ns = monotonic_ns() - REUSE_WITHIN_NS
+        fresh = [c for c in self._idle if not c.closed and c.idle_since_ns >= oldest_ns]
+        for connection in self._idle:
+            if connection not in fresh:
+                connection.close()
+        self._idle = fresh
 
     async def _first_that_accepts(self) -> Connection:
         last = OSError("the host has no address")

@@ -15,7 +15,7 @@ from measurements.run_folder.reader import read
 pytestmark = pytest.mark.engine
 
 PLACES = find_places({})
-LOAD = ("--concurrency", "1,8", "--requests", 8, "--max-tokens", 16, "--json")
+LOAD = ("--concurrency", "1,8", "--requests", 24, "--max-tokens", 16, "--json")
 LIMIT_S = 300.0
 
 
@@ -48,7 +48,7 @@ def test_an_engine_comes_up_is_measured_at_both_levels_and_leaves_nothing(
     assert document["kv_bytes"] == 8_388_608
     assert [level["concurrency"] for level in document["levels"]] == [1, 8]
     for level in document["levels"]:
-        assert (level["requests"], level["failed"], level["ttft_s"]["n"]) == (8, 0, 8)
+        assert (level["requests"], level["failed"], level["ttft_s"]["n"]) == (24, 0, 24)
         assert level["ttft_s"]["mean"] > 0
         assert level["tpot_s"]["mean"] > 0
         assert level["output_tokens_per_s"] > 0

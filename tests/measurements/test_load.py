@@ -139,6 +139,24 @@ def test_the_concurrency_is_held_and_never_passed(folder: Path, tmp_path: Path) 
         asyncio.run(test(server.url))
 
 
+def test_all_connections_are_open_before_the_first_counted_request_is_sent(
+    folder: Path, tmp_path: Path
+) -> None:
+    async def test(url: str) -> None:
+        async with running(folder, url, concurrency=8, requests=16, warmup=2, max_tokens=2) as run:
+            await run.over()
+            sends = {row["request_id"]: row["warmup"] for row in run.rows("sends.csv")}
+            assert list(sends.values()).count("1") == 2
+            connected = [row for row in run.rows("requests.csv") if row["connect_s"]]
+            assert len(connected) == 8  # once for each stream, warm-up or first round
+            assert {row["held"] for row in run.rows("load.csv") if row["state"] == "measuring"} >= {
+                "1"
+            }
+
+    with ScheduledServer(tmp_path, ttft_ms=20, gap_ms=1) as server:
+        asyncio.run(test(server.url))
+
+
 def test_a_run_of_as_many_requests_as_streams_holds_them_until_the_first_one_ends(
     folder: Path, tmp_path: Path
 ) -> None:
