@@ -79,9 +79,12 @@ class Presenter:
         self.parts.status.say("folder", "" if folder is None else f"log: {folder}")
 
     def show_lag(self, lag: Lag) -> None:
-        """Show the window's own lag, once a second."""
+        """Show what lag the measurement has, and what the window has, once a second."""
         if self._is_due("lag", _LAG_EVERY_S):
-            words = f"late {lag.late_s * 1e3:.0f} ms · tick {lag.busy_s * 1e3:.0f} ms"
+            window = f"window {lag.late_s * 1e3:.0f} ms late, {lag.busy_s * 1e3:.0f} ms a tick"
+            self.parts.status.say("window", window)
+            client_s = self.numbers.client_lag_p99_s
+            words = "" if client_s is None else f"own lag {client_s * 1e3:.1f} ms at p99"
             self.parts.status.say("lag", words)
 
     def draw(self, run: LiveRun, half: int) -> None:
