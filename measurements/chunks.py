@@ -24,6 +24,8 @@ class Chunk(msgspec.Struct, frozen=True):
     """One chunk of a streamed reply."""
 
     pieces: tuple[Piece, ...] = ()  # generated text; never an empty one
+    choices: bool = False  # whether it has any, with text or without
+    role: bool = False  # whether it says who speaks
     finish_reason: str | None = None
     usage: Usage | None = None
     error: str | None = None  # the message of an error object inside the stream
@@ -42,6 +44,7 @@ class _ToolCall(msgspec.Struct):
 
 
 class _Delta(msgspec.Struct):
+    role: Any = None
     content: str | None = None
     reasoning: str | None = None
     reasoning_content: str | None = None
@@ -89,10 +92,13 @@ def decode(data: bytes) -> Chunk:
         body = _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotAChunkError(f"an event is no chunk ({error}): {excerpt(data)}") from error
-    pieces, finish_reason = _generated(body.choices or ())
+    choices = body.choices or ()
+    pieces, finish_reason = _generated(choices)
     metrics = body.metrics or _NO_METRICS
     return Chunk(
         pieces=pieces,
+        choices=bool(choices),
+        role=any(choice.delta is not None and choice.delta.role for choice in choices),
         finish_reason=finish_reason,
         usage=_usage(body.usage) if body.usage is not None else None,
         error=_error(body),

@@ -8,13 +8,21 @@ from measurements.chunks import Chunk, NotAChunkError
 from measurements.connection import Read, words
 from measurements.event_stream import Event, EventDecoder, EventTooLongError
 from measurements.http1 import HttpError, Response
-from measurements.reply import Arrival, Ending, Reply, Status, Token
+from measurements.reply import Arrival, Ending, Notice, Reply, Status, Token, notices
 
 ERROR_BODY_LIMIT = 65_536  # bytes of an error's body that are kept
 # After the last token a server may still send usage and [DONE]; so long is waited for them.
 LAST_WORDS_NS = 10_000_000_000
 # [DONE] has come: nothing else is due but the end of the HTTP body.
 BODY_END_NS = 250_000_000
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Who takes what a read brought: never an empty list."""
+
+    tokens: Callable[[list[Token]], None]
+    notices: Callable[[list[Notice]], None]
 
 
 @dataclass(frozen=True)
@@ -26,14 +34,14 @@ class Limits:
 
 
 class Exchange:
-    """Reads of a connection in; tokens out as they come, one ending at the end."""
+    """Reads of a connection in; tokens and notices out as they come, one ending at the end."""
 
-    def __init__(self, limits: Limits, on_tokens: Callable[[list[Token]], None]) -> None:
+    def __init__(self, limits: Limits, sink: Sink) -> None:
         self.reply = Reply()
         self.ending: Ending | None = None
         self.http_status: int | None = None
         self._limits = limits
-        self._on_tokens = on_tokens
+        self._sink = sink
         self._response = Response()
         self._events = EventDecoder()
         self._saw_event = False
@@ -49,7 +57,7 @@ class Exchange:
     def receive(self, read: Read) -> None:
         """Take one read; `ending` is set when it was the last."""
         if not read.data:
-            self._connection_ended(read.error)
+            self._connection_ended(read)
             return
         try:
             body = self._response.feed(read.data)
@@ -59,6 +67,7 @@ class Exchange:
             self._end(Ending(Status.STREAM_ERROR, str(error)))
             return
         if self._response.complete:
+            self._body_ended(read)
             self._end(Ending(Status.OK))
 
     def check(self, now_ns: int) -> None:
@@ -90,9 +99,19 @@ class Exchange:
         if events:
             self._saw_event = True
             arrival = Arrival(read.at_ns, read.clock, read.lag_ns)
-            tokens = self.reply.take(self._chunks(events), arrival)
-            if tokens:
-                self._on_tokens(tokens)
+            was_done, found = self._done_seen, self._chunks(events)
+            if tokens := self.reply.take(found, arrival):
+                self._sink.tokens(tokens)
+            silent = notices(found, read.at_ns) if len(tokens) < len(found) else []
+            if self._done_seen and not was_done:
+                silent.append(Notice(read.at_ns, "done"))
+            if silent:
+                self._sink.notices(silent)
+
+    def _body_ended(self, read: Read) -> None:
+        """Note the whole end of a stream that did not say [DONE]."""
+        if self._saw_event and not self._done_seen:
+            self._sink.notices([Notice(read.at_ns, "end")])
 
     def _last_words_ns(self) -> int:
         return BODY_END_NS if self._done_seen else min(LAST_WORDS_NS, self._limits.idle_ns)
@@ -109,11 +128,13 @@ class Exchange:
                 found.append(_chunk(event.data))
         return found
 
-    def _connection_ended(self, error: OSError | None) -> None:
-        if error is not None:
-            self._end(Ending(Status.RESET, f"the connection was lost: {words(error)}"))
+    def _connection_ended(self, read: Read) -> None:
+        if read.error is not None:
+            self._end(Ending(Status.RESET, f"the connection was lost: {words(read.error)}"))
             return
         self._response.feed_eof()
+        if self._response.complete:
+            self._body_ended(read)
         if not self._response.begun:
             self._end(Ending(Status.RESET, "the server closed the connection without an answer"))
         elif self._response.complete or self._saw_event:

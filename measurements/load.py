@@ -12,12 +12,12 @@ from typing import NamedTuple
 from measurements import plan
 from measurements.client_watch import ClientWatch
 from measurements.connection import Connection, Read, words
-from measurements.exchange import Exchange, Limits
+from measurements.exchange import Exchange, Limits, Sink
 from measurements.patience import Patience
 from measurements.pool import Pool
 from measurements.prepare import Prepared, Stock
 from measurements.pump import Pump
-from measurements.reply import Ending, Figures, Status, Token
+from measurements.reply import Ending, Figures, Notice, Status, Token
 from measurements.run_folder.writer import Ended, Sent, Writer
 from measurements.states import RunState, step
 
@@ -196,7 +196,11 @@ class Load:
             self._send(ticket, connection, connection.connect_ns)
 
     def _send(self, ticket: Ticket, connection: Connection, connect_ns: int | None) -> None:
-        exchange = Exchange(self._limits, lambda tokens: self._tokens(ticket, exchange, tokens))
+        sink = Sink(
+            lambda tokens: self._tokens(ticket, exchange, tokens),
+            lambda notices: self._notices(ticket, exchange, notices),
+        )
+        exchange = Exchange(self._limits, sink)
         flight = Flight(ticket, connection, connect_ns, exchange)
         connection.receiver = lambda read: self._received(flight, read)
         self._flights[ticket.request_id] = flight
@@ -217,6 +221,9 @@ class Load:
     def _tokens(self, ticket: Ticket, exchange: Exchange, tokens: list[Token]) -> None:
         self._tools.watch.note_chunks(len(tokens))
         self._tools.writer.tokens(ticket.request_id, exchange.reply.sent_ns, tokens)
+
+    def _notices(self, ticket: Ticket, exchange: Exchange, notices: list[Notice]) -> None:
+        self._tools.writer.notices(ticket.request_id, exchange.reply.sent_ns, notices)
 
     def _received(self, flight: Flight, read: Read) -> None:
         self._tools.watch.note_lag(read.lag_ns)

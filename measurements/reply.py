@@ -6,7 +6,7 @@ The definitions of TTFT, TTFT to answer, TPOT and E2E live here (`docs/architect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from measurements.chunks import Chunk, Kind, Piece
 from measurements.clock import ClockName
@@ -52,6 +52,16 @@ class Token(NamedTuple):
     burst: int  # chunks with generated text in the same read; 1: it came alone
     clock: ClockName
     pieces: tuple[Piece, ...]
+
+
+What = Literal["role", "empty", "finish", "usage", "done", "end"]
+
+
+class Notice(NamedTuple):
+    """One arrival without generated text: a row of events.csv."""
+
+    at_ns: int
+    what: What
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,6 +217,20 @@ class Reply:
 
     def _since_send(self, at_ns: int | None) -> int | None:
         return None if at_ns is None else at_ns - self.sent_ns
+
+
+def notices(chunks: Sequence[Chunk], at_ns: int) -> list[Notice]:
+    """Return what came in a read besides generated text."""
+    silent = (chunk for chunk in chunks if not chunk.pieces)
+    return [Notice(at_ns, what) for chunk in silent if (what := _what(chunk)) is not None]
+
+
+def _what(chunk: Chunk) -> What | None:
+    if not chunk.choices:
+        return None if chunk.usage is None else "usage"
+    if chunk.finish_reason:
+        return "finish"
+    return "role" if chunk.role else "empty"
 
 
 def _known(new: int | None, old: int | None) -> int | None:

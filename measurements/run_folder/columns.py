@@ -15,6 +15,10 @@ TOKENS = (
     "clock",
 )
 
+# A row for each chunk without generated text, and for the end of the stream: what other tools
+# take for a token, or for the end of a request, and this lab does not.
+EVENTS = ("request_id", "at_s", "since_send_s", "what")
+
 REQUESTS = (
     "request_id",
     "response_id",
@@ -65,6 +69,7 @@ SERVER_METRICS = (
 FILES = {
     "sends.csv": SENDS,
     "tokens.csv": TOKENS,
+    "events.csv": EVENTS,
     "requests.csv": REQUESTS,
     "load.csv": LOAD,
     "client.csv": CLIENT,

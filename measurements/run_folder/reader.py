@@ -27,6 +27,7 @@ class Run:
     record: dict[str, Any]  # run.json; empty where it is missing or was cut off
     sends: Table
     tokens: Table
+    events: Table
     requests: Table
     load: Table
     client: Table

@@ -19,6 +19,7 @@ TEXT_COLUMNS = frozenset(
         "kind",
         "state",
         "prompt_id",
+        "what",
     }
 )
 

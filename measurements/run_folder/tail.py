@@ -29,6 +29,7 @@ class Batch:
 
     sends: Table
     tokens: Table
+    events: Table
     requests: Table
     load: Table
     client: Table

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from measurements.reply import Ending, Figures, Token
+from measurements.reply import Ending, Figures, Notice, Token
 from measurements.run_folder import columns
 from measurements.states import RunState
 
@@ -89,6 +89,7 @@ class Writer:
             for name, header in columns.FILES.items()
         }
         self._tokens = self._files["tokens.csv"]
+        self._events = self._files["events.csv"]
         self._text = Lines(folder / TEXT_FILE) if keep_text else None
         self.flush()
 
@@ -121,6 +122,13 @@ class Writer:
                     self._text.add(
                         f'{{"request_id":{request_id},"at_s":{at_s},"kind":"{kind}","text":{piece}}}\n'
                     )
+
+    def notices(self, request_id: int, sent_ns: int, notices: list[Notice]) -> None:
+        """Append to events.csv."""
+        for notice in notices:
+            at_s = f"{(notice.at_ns - self._began_ns) / 1e9:.9f}"
+            since_s = f"{(notice.at_ns - sent_ns) / 1e9:.9f}"
+            self._events.add(f"{request_id},{at_s},{since_s},{notice.what}\n")
 
     def ended(self, row: Ended) -> None:
         """Append to requests.csv."""

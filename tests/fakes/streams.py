@@ -5,8 +5,8 @@ import json
 from typing import Any, NamedTuple
 
 from measurements.connection import Read
-from measurements.exchange import Exchange, Limits
-from measurements.reply import Ending, Figures, Token
+from measurements.exchange import Exchange, Limits, Sink
+from measurements.reply import Ending, Figures, Notice, Token
 
 MS = 1_000_000
 SENT_NS = 7_000 * MS
@@ -41,6 +41,7 @@ class Played(NamedTuple):
     figures: Figures
     http_status: int | None
     reusable: bool
+    notices: list[Notice]
 
     @property
     def text(self) -> str:
@@ -67,7 +68,8 @@ def play(
 ) -> Played:
     """Feed an exchange with a head, then `writes` (ms since send, bytes), then the close."""
     tokens: list[Token] = []
-    exchange = Exchange(limits, tokens.extend)
+    notices: list[Notice] = []
+    exchange = Exchange(limits, Sink(tokens.extend, notices.extend))
     exchange.reply.sent_ns = SENT_NS
     if head:
         exchange.receive(read(head, 1))
@@ -80,4 +82,4 @@ def play(
         exchange.receive(read(b"", writes[-1][0] + 1 if writes else 2, error))
     ending = exchange.ending
     figures = exchange.reply.figures(ending) if ending is not None else Figures()
-    return Played(tokens, ending, figures, exchange.http_status, exchange.reusable)
+    return Played(tokens, ending, figures, exchange.http_status, exchange.reusable, notices)

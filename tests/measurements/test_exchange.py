@@ -10,6 +10,8 @@ from fakes.streams import (
     HEAD,
     MS,
     ROLE,
+    SENT_NS,
+    Played,
     chunk,
     content,
     event,
@@ -367,3 +369,48 @@ def test_the_completions_api_is_read_alike() -> None:
     assert played.text == "AB"
     assert played.figures.response_id == "cmpl-1"
     assert played.figures.tpot_ns == 50 * MS
+
+
+def noticed(played: Played) -> list[tuple[float, str]]:
+    return [((notice.at_ns - SENT_NS) / MS, notice.what) for notice in played.notices]
+
+
+def test_chunks_without_text_and_the_end_are_noticed() -> None:
+    played = play(
+        (50, ROLE),
+        (100, content("A")),
+        (110, chunk({"content": ""})),
+        (120, content("B") + FIN),
+        (130, usage(3)),
+        (140, DONE),
+    )
+    assert noticed(played) == [
+        (50, "role"),
+        (110, "empty"),
+        (120, "finish"),
+        (130, "usage"),
+        (140, "done"),
+    ]
+
+
+def test_what_has_text_is_a_token_alone() -> None:
+    said = chunk({"role": "assistant", "content": "A"}, "length", usage={"completion_tokens": 1})
+    assert noticed(play((100, said), (101, DONE))) == [(101, "done")]
+
+
+def test_an_error_and_a_chunk_of_nothing_are_not_noticed() -> None:
+    nothing = event({"choices": []}) + event({"error": "overloaded"})
+    assert noticed(play((100, nothing), (101, DONE))) == [(101, "done")]
+
+
+def test_a_whole_body_without_done_has_an_end() -> None:
+    text = content("A") + FIN
+    closed = play((100, text))
+    framed = play((100, chunked(text) + b"0\r\n\r\n"), head=CHUNKED)
+    assert noticed(closed) == [(100, "finish"), (101, "end")]
+    assert noticed(framed) == [(100, "finish"), (100, "end")]
+
+
+def test_a_body_that_was_cut_off_has_no_end() -> None:
+    assert noticed(play((100, chunked(content("A"))), head=CHUNKED)) == []
+    assert noticed(play((100, content("A")), error=RESET)) == []

@@ -1,9 +1,10 @@
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from measurements.reply import Status
+from measurements.reply import Status, What
 from measurements.run_folder import columns
 from measurements.states import RunState
 
@@ -43,6 +44,11 @@ def test_a_column_in_seconds_has_that_unit(name: str) -> None:
 def test_the_page_explains_every_status() -> None:
     _, *rows = tables_under("requests.csv")[1]
     assert [row[0].strip("`") for row in rows] == [status.value for status in Status]
+
+
+def test_the_page_explains_every_kind_of_event() -> None:
+    _, *rows = tables_under("events.csv")[1]
+    assert tuple(row[0].strip("`") for row in rows) == get_args(What)
 
 
 def test_the_page_names_every_state() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from measurements.reply import Ending, Figures, Status, Token
+from measurements.reply import Ending, Figures, Notice, Status, Token
 from measurements.run_folder import columns
 from measurements.run_folder.writer import Ended, Lines, Sent, Writer, text_field, write_json
 from measurements.states import RunState
@@ -86,6 +86,16 @@ def test_tokens_are_rows_and_their_text_is_kept_piece_by_piece(
     assert [json.loads(line) for line in lines[:2]] == [
         {"request_id": 3, "at_s": 0.07, "kind": "reasoning", "text": 'a "b"\n'},
         {"request_id": 3, "at_s": 0.07, "kind": "content", "text": "ü🙂\u2028"},
+    ]
+
+
+def test_what_came_without_text_is_a_row_of_its_own(tmp_path: Path, writer: Writer) -> None:
+    sent = BEGAN + 20_000_000
+    writer.notices(3, sent, [Notice(sent + 5, "role"), Notice(sent + 1_000_000_000, "done")])
+    writer.flush()
+    assert (tmp_path / "events.csv").read_text().splitlines()[1:] == [
+        "3,0.020000005,0.000000005,role",
+        "3,1.020000000,1.000000000,done",
     ]
 
 
