@@ -99,13 +99,17 @@ def _counted(run: Run) -> _Counted:
         arrived=with_mean_tokens(tokens, run.requests),
         load=run.load,
         client=run.client,
-        end_s=_last_moment(run),
+        end_s=last_moment(run),
     )
 
 
-def _last_moment(run: Run) -> float:
+def last_moment(run: Run) -> float:
     """Return the last moment that the run recorded, in seconds since it began."""
-    columns = (run.load["at_s"], run.tokens["arrival_s"], run.sends["sent_s"], run.client["at_s"])
+    columns = (
+        *(table["at_s"] for table in (run.load, run.client, run.events)),
+        run.tokens["arrival_s"],
+        run.sends["sent_s"],
+    )
     return max((float(_measured(column).max(initial=0.0)) for column in columns), default=0.0)
 
 
