@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from typing import NoReturn
 
+from measurements.other_tools.tools import TOOLS
 from measurements.plan import MAX_CONCURRENCY
 
 _LONGEST = 15  # digits
@@ -67,6 +68,17 @@ def one_of(option: str, *names: str) -> Callable[[str], str]:
         return text
 
     return convert
+
+
+def add_as(group: "argparse._ActionsContainer") -> None:
+    """Add the option for another tool's words, `tool` among the arguments."""
+    group.add_argument(
+        "--as",
+        dest="tool",
+        type=one_of("--as", *TOOLS),
+        metavar="|".join(TOOLS),
+        help="the same arrivals in another tool's words, beside ours",
+    )
 
 
 def levels(text: str) -> tuple[int, ...]:

@@ -5,11 +5,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from app import report
-from app.arguments import BadInputError, levels, one_of, real, whole
+from app import report, tool_words
+from app.arguments import BadInputError, add_as, levels, one_of, real, whole
 from app.interrupts import Interrupts
-from app.kv import engine_answer
-from app.measure import Assignment, measure
+from app.kv import KvAnswer, engine_answer
+from app.measure import Assignment, Outcome, measure
 from app.places import Places, find_places
 from app.terminal import Progress, complain, emit
 from engine_launcher.settings import DTYPES, EngineSettings
@@ -77,6 +77,7 @@ def _add_engine(group: "argparse._ArgumentGroup") -> None:
 def _add_output(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--out", type=Path, metavar="DIR", help="where run folders go")
     group.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    add_as(group)
     group.add_argument("--no-text", action="store_true", help="do not log the replies' text")
 
 
@@ -86,10 +87,20 @@ def run(arguments: argparse.Namespace) -> int:
     task = assignment(arguments, places)
     outcome = measure(task, places.engines, Progress(sys.stderr), Interrupts())
     kv = engine_answer(outcome.engine, arguments.model or "")
-    emit(report.as_json(outcome, kv) if arguments.json else report.as_table(outcome, kv))
+    emit(_results(outcome, kv, arguments))
     if outcome.sentence:
         complain(outcome.sentence)
     return int(outcome.exit_code)
+
+
+def _results(outcome: Outcome, kv: KvAnswer | str, arguments: argparse.Namespace) -> str:
+    levels_ = outcome.levels
+    reports = tool_words.read_reports([level.folder for level in levels_], arguments.tool)
+    if arguments.json:
+        return report.as_json(outcome, kv, reports)
+    heads = [f"batch {level.concurrency}" for level in levels_]
+    comparison = tool_words.beside(heads, [level.summary for level in levels_], reports)
+    return report.as_table(outcome, kv, comparison)
 
 
 def assignment(arguments: argparse.Namespace, places: Places) -> Assignment:

@@ -3,10 +3,11 @@
 import argparse
 import json
 from dataclasses import asdict
+from itertools import zip_longest
 from pathlib import Path
 
-from app import report
-from app.arguments import BadInputError, one_of
+from app import report, tool_words
+from app.arguments import BadInputError, add_as, one_of
 from app.places import find_places
 from app.terminal import emit
 from measurements.run_folder.export import ExportDialect, export
@@ -33,6 +34,7 @@ def _add_show(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     parser.add_argument("runs", nargs="+", metavar="RUN", help="its name or folder")
     _add_folder(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    add_as(parser)
     parser.set_defaults(run=show)
 
 
@@ -83,12 +85,18 @@ def show(arguments: argparse.Namespace) -> int:
     """Print the figures of one run, or of several side by side."""
     runs = [read(folder) for folder in _folders(arguments)]
     summaries = {run.folder.name: summarize(run) for run in runs}
+    reports = tool_words.read_reports([run.folder for run in runs], arguments.tool)
     if arguments.json:
-        document = {name: as_json(summary) for name, summary in summaries.items()}
+        document = {
+            name: as_json(summary) | report.as_key(said)
+            for (name, summary), said in zip_longest(summaries.items(), reports)
+        }
         emit(json.dumps(document, indent=2, ensure_ascii=False))
         return 0
     heads = [f"batch {s.concurrency or 'varied'}" for s in summaries.values()]
     emit(report.figures_table(heads, list(summaries.values())))
+    if reports:
+        emit(f"\n{tool_words.beside(heads, list(summaries.values()), reports)}")
     emit("\n".join(["", *(f"{h}: {r.folder}" for h, r in zip(heads, runs, strict=True))]))
     emit("\n".join(f"{run.folder.name}: {warning}" for run in runs for warning in run.warnings))
     return 0

@@ -4,11 +4,14 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from app.kv import KvAnswer
 from app.level import Level
 from app.measure import Outcome
+from measurements.other_tools.reported import ToolReport
+from measurements.other_tools.reported import as_json as report_json
 from measurements.statistics import Confidence, Figures, Percentile
 from measurements.summary import Summary, figures_json
 
@@ -26,17 +29,23 @@ class _Row:
     values: tuple[float | None, ...] = ()
 
 
-def as_table(outcome: Outcome, kv: KvAnswer | str) -> str:
-    """Return the figures of all levels side by side, the KV cache, and where the log lies."""
+def as_table(outcome: Outcome, kv: KvAnswer | str, comparison: str = "") -> str:
+    """Return the figures of all levels side by side, the KV cache, and where the log lies.
+
+    `comparison`: a table of another tool's words, where one was asked for.
+    """
     parts = [_headline(outcome)]
     if outcome.levels:
         parts += [levels_table(outcome.levels), *_remarks(outcome.levels)]
-    parts += [_kv_words(outcome, kv), _folders(outcome.levels)]
+    parts += [comparison, _kv_words(outcome, kv), _folders(outcome.levels)]
     return "\n\n".join(part for part in parts if part)
 
 
-def as_json(outcome: Outcome, kv: KvAnswer | str) -> str:
-    """Return one JSON document; durations in seconds, what was not measured is null."""
+def as_json(outcome: Outcome, kv: KvAnswer | str, reports: Sequence[ToolReport] = ()) -> str:
+    """Return one JSON document; durations in seconds, what was not measured is null.
+
+    `reports`: each level in another tool's words, where that was asked for.
+    """
     engine = outcome.engine
     document = {
         "model": engine.checkpoint or None,
@@ -49,7 +58,9 @@ def as_json(outcome: Outcome, kv: KvAnswer | str) -> str:
             "seconds_to_ready": engine.elapsed_s,
             "kv_tokens": engine.figures.get("kv_tokens"),
         },
-        "levels": [_level_json(level) for level in outcome.levels],
+        "levels": [
+            _level_json(level, said) for level, said in zip_longest(outcome.levels, reports)
+        ],
         "kv_bytes": kv.bytes if isinstance(kv, KvAnswer) else None,
         "kv": kv.as_json() if isinstance(kv, KvAnswer) else {"sentence": kv},
         "exit_code": int(outcome.exit_code),
@@ -81,34 +92,36 @@ def _rows(summaries: Sequence[Summary]) -> Iterator[_Row]:
     yield from _figure_rows(gap, [s.itl for s in summaries])
     yield from _figure_rows("TPOT", [s.tpot for s in summaries])
     yield _row("output tokens/s", [s.output_tokens_per_s for s in summaries], number)
-    yield _row("requests measured", [s.completed for s in summaries], _count)
-    yield _row("requests failed", [s.failed for s in summaries], _count)
+    yield _row("requests measured", [s.completed for s in summaries], count)
+    yield _row("requests failed", [s.failed for s in summaries], count)
     if any(s.cancelled for s in summaries):
-        yield _row("requests cancelled", [s.cancelled for s in summaries], _count)
+        yield _row("requests cancelled", [s.cancelled for s in summaries], count)
 
 
 def _figure_rows(name: str, figures: Sequence[Figures]) -> Iterator[_Row]:
-    means = [_ms(f.mean) for f in figures]
+    means = [milliseconds(f.mean) for f in figures]
     yield _Row(f"{name} mean, ms", tuple(map(number, means)), tuple(means))
     for which in _PERCENTILES:
         found: list[Percentile | None] = [getattr(f, which) for f in figures]
-        cells = tuple(map(_percentile, found))
+        cells = tuple(map(percentile, found))
         yield _Row(f"{name} {which}, ms", cells, tuple(p.value if p else None for p in found))
-    yield _Row(f"{name} n", tuple(_count(f.n) for f in figures))
+    yield _Row(f"{name} n", tuple(count(f.n) for f in figures))
 
 
 def _row(label: str, values: Sequence[float | None], write: Callable[[float | None], str]) -> _Row:
     return _Row(label, tuple(map(write, values)), tuple(values) if write is number else ())
 
 
-def _percentile(found: Percentile | None) -> str:
+def percentile(found: Percentile | None) -> str:
+    """Write a percentile in ms, marked where it is rough."""
     if found is None:
         return NOTHING
     mark = ROUGH if found.confidence is Confidence.ROUGH else ""
-    return mark + number(_ms(found.value))
+    return mark + number(milliseconds(found.value))
 
 
-def _ms(seconds: float | None) -> float | None:
+def milliseconds(seconds: float | None) -> float | None:
+    """Return seconds in ms."""
     return None if seconds is None else seconds * 1e3
 
 
@@ -120,7 +133,8 @@ def number(value: float | None) -> str:
     return f"{value:,.{min(decimals, 3)}f}"
 
 
-def _count(value: float | None) -> str:
+def count(value: float | None) -> str:
+    """Write a whole number."""
     return NOTHING if value is None else f"{value:,.0f}"
 
 
@@ -166,8 +180,8 @@ def _legend(levels: Sequence[Level]) -> Iterator[str]:
 
 def _doubts(level: Level) -> Iterator[str]:
     name = f"Batch {level.concurrency}:"
-    for reason, count in level.summary.failures.items():
-        yield f"{name} {count} failed: {reason}"
+    for reason, times in level.summary.failures.items():
+        yield f"{name} {times} failed: {reason}"
     if level.view.sentence:
         yield f"{name} {level.view.sentence}"
     if not level.complete:
@@ -193,7 +207,7 @@ def _folders(levels: Sequence[Level]) -> str:
     return "\n".join(f"log of batch {level.concurrency}: {level.folder}" for level in levels)
 
 
-def _level_json(level: Level) -> dict[str, Any]:
+def _level_json(level: Level, said: ToolReport | None) -> dict[str, Any]:
     summary = level.summary
     return {
         "concurrency": level.concurrency,
@@ -210,4 +224,10 @@ def _level_json(level: Level) -> dict[str, Any]:
         "output_tokens_per_s": summary.output_tokens_per_s,
         "marks": list(summary.marks),
         "run_folder": str(level.folder),
+        **as_key(said),
     }
+
+
+def as_key(said: ToolReport | None) -> dict[str, Any]:
+    """Return a tool's report under the key `as`; no key where none was asked for."""
+    return {"as": report_json(said)} if said else {}
