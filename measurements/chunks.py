@@ -1,5 +1,6 @@
 """The data of one event → a chunk: only the fields that matter, by msgspec. Pure."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -25,7 +26,7 @@ class Chunk(msgspec.Struct, frozen=True):
 
     pieces: tuple[Piece, ...] = ()  # generated text; never an empty one
     choices: bool = False  # whether it has any, with text or without
-    role: bool = False  # whether it says who speaks
+    role: bool = False  # whether it says who speaks, and nothing else
     finish_reason: str | None = None
     usage: Usage | None = None
     error: str | None = None  # the message of an error object inside the stream
@@ -98,7 +99,7 @@ def decode(data: bytes) -> Chunk:
     return Chunk(
         pieces=pieces,
         choices=bool(choices),
-        role=any(choice.delta is not None and choice.delta.role for choice in choices),
+        role=not pieces and _says_role(choices),
         finish_reason=finish_reason,
         usage=_usage(body.usage) if body.usage is not None else None,
         error=_error(body),
@@ -133,6 +134,10 @@ def _generated(choices: list[_Choice] | tuple[()]) -> tuple[tuple[Piece, ...], s
         if choice.delta is not None:
             _add_delta(pieces, choice.delta)
     return tuple(pieces), finish_reason
+
+
+def _says_role(choices: Sequence[_Choice]) -> bool:
+    return any(choice.delta is not None and choice.delta.role for choice in choices)
 
 
 def _add_delta(pieces: list[Piece], delta: _Delta) -> None:
