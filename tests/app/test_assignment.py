@@ -53,3 +53,29 @@ def test_an_engine_comes_up_is_measured_at_both_levels_and_leaves_nothing(
         assert level["tpot_s"]["mean"] > 0
         assert level["output_tokens_per_s"] > 0
         assert read(Path(level["run_folder"])).warnings == ()
+
+
+def test_a_killed_lab_leaves_no_process_of_a_real_engine_and_a_run_that_opens(
+    tmp_path: Path,
+) -> None:
+    model = PLACES.checkpoints / "tiny-lm"
+    where = ("--engine-python", PLACES.engine_python, "--port", unused_port())
+    endless = ("--concurrency", 8, "--requests", 100_000)
+    process = Lab(tmp_path).begin("measure", "--model", model, *where, *endless)
+
+    def a_reply_has_ended() -> bool:
+        assert process.poll() is None
+        logs = list((tmp_path / "runs").glob("*/requests.csv"))
+        return bool(logs) and logs[0].read_bytes().count(b"\n") > 1
+
+    wait_until(a_reply_has_ended, limit_s=LIMIT_S, every_s=0.2)
+    family = family_of(process.pid)
+    assert any("VLLM" in child.name() for child in family)
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not any(child.is_running() for child in family))
+    (folder,) = (tmp_path / "runs").iterdir()
+    run = read(folder)
+    assert run.record["ended_by"] == "app gone"
+    assert (run.requests["status"] == "ok").any()
+    assert run.warnings == ()
