@@ -14,10 +14,13 @@ from app.places import Places, find_places
 from app.terminal import Progress, complain, emit
 from engine_launcher.settings import DTYPES, EngineSettings
 from measurements import prompts
-from measurements.plan import Load, Prompts
+from measurements.plan import MAX_CONCURRENCY, MAX_RATE, Load, Prompts
 
 _ENGINE = EngineSettings()
 _LOAD = Load()
+_PROMPTS = Prompts()
+_CLOSED_LEVELS = (1, 8)
+_OPEN_LEVELS = (MAX_CONCURRENCY,)
 _EPILOG = """exit codes: 0 every level measured what was asked, 1 measured less, 2 bad input,
 3 the engine failed, 130 interrupted. An API key for --url is read from $LATENCY_LAB_API_KEY."""
 
@@ -32,6 +35,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         allow_abbrev=False,
     )
     _add_load(parser.add_argument_group("load"))
+    _add_prompts(parser.add_argument_group("prompts"))
     _add_engine(parser.add_argument_group("engine"))
     _add_output(parser.add_argument_group("output"))
     parser.set_defaults(run=run)
@@ -39,17 +43,42 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 def _add_load(group: "argparse._ArgumentGroup") -> None:
     add = group.add_argument
-    add("--concurrency", type=levels, default=(1, 8), metavar="LIST", help="levels (1,8)")
+    streams = "levels (1,8); with --rate the most in flight (256)"
+    add("--concurrency", type=levels, metavar="LIST", help=streams)
+    rate = real("--rate", 0.001, MAX_RATE)
+    add("--rate", type=rate, metavar="R", help="open loop: requests per second, whatever comes")
+    arrival = one_of("--arrival", "constant", "poisson")
+    add("--arrival", type=arrival, metavar="constant|poisson", help="with --rate (constant)")
     requests = whole("--requests", 1, 1_000_000)
-    add("--requests", type=requests, metavar="N", help="a level (16, or twice the concurrency)")
+    few = "a level (16, or twice the concurrency, or ten seconds of the rate)"
+    add("--requests", type=requests, metavar="N", help=few)
+    duration = real("--duration", 0.1, 1_000_000)
+    add("--duration", type=duration, metavar="S", help="send so long, a level, at most N requests")
     tokens = whole("--max-tokens", 1, 1_000_000)
     add("--max-tokens", type=tokens, default=_LOAD.max_tokens, metavar="N", help="a reply (64)")
     warmup = whole("--warmup", 0, 10_000)
     add("--warmup", type=warmup, default=_LOAD.warmup, metavar="N", help="not counted (2)")
     temperature = real("--temperature", 0, 2)
     add("--temperature", type=temperature, default=_LOAD.temperature, metavar="T", help="(0.2)")
-    add("--prompts", default="short", metavar="NAME_OR_FILE", help="short, mixed, long or a file")
     add("--ignore-eos", action="store_true", help="replies of the full length (vLLM)")
+    limit = real("--timeout", 0.1, 1_000_000)
+    add("--timeout", type=limit, default=_LOAD.timeout_s, metavar="S", help="a request (600)")
+    idle = real("--idle-timeout", 0.1, 1_000_000)
+    silence = "silence within a reply (120)"
+    add("--idle-timeout", type=idle, default=_LOAD.idle_timeout_s, metavar="S", help=silence)
+    seed = whole("--seed", 0, 2**32 - 1)
+    add("--seed", type=seed, default=0, metavar="N", help="of prompts and Poisson schedule (0)")
+
+
+def _add_prompts(group: "argparse._ArgumentGroup") -> None:
+    add = group.add_argument
+    add(
+        "--prompts", metavar="NAME_OR_FILE", help=f"{', '.join(prompts.BUILT_IN)} or a file (short)"
+    )
+    tokens = whole("--input-tokens", 1, 10_000_000)
+    add("--input-tokens", type=tokens, metavar="N", help="synthetic prompts of exactly N tokens")
+    shared = "no unique prefix, so that the prefix cache counts (and --prompts shared)"
+    add("--shared-prefix", action="store_true", help=shared)
 
 
 def _add_engine(group: "argparse._ArgumentGroup") -> None:
@@ -107,22 +136,48 @@ def assignment(arguments: argparse.Namespace, places: Places) -> Assignment:
     """Return what the options ask for; raise `BadInputError` where that cannot be."""
     runs_dir = (arguments.out or places.runs).expanduser().absolute()
     settings = _attached(arguments) if arguments.url else _started(arguments, places)
-    load = Load(
+    load, chosen = _load(arguments), _prompts(arguments)
+    _check_writable(runs_dir)
+    closed_loop = load.rate is None
+    return Assignment(
+        settings=settings,
+        levels=arguments.concurrency or (_CLOSED_LEVELS if closed_loop else _OPEN_LEVELS),
+        load=load,
+        prompts=chosen,
+        runs_dir=runs_dir,
+        requests=arguments.requests,
+        keep_text=not arguments.no_text,
+    )
+
+
+def _load(arguments: argparse.Namespace) -> Load:
+    if arguments.arrival and arguments.rate is None:
+        raise BadInputError("--arrival says how requests come at a rate: give --rate as well.")
+    return Load(
+        rate=arguments.rate,
+        arrival=arguments.arrival or _LOAD.arrival,
+        seed=arguments.seed,
+        duration_s=arguments.duration,
         warmup=arguments.warmup,
         max_tokens=arguments.max_tokens,
         temperature=arguments.temperature,
         ignore_eos=arguments.ignore_eos,
+        timeout_s=arguments.timeout,
+        idle_timeout_s=arguments.idle_timeout,
     )
-    source = _prompt_source(arguments.prompts)
-    _check_writable(runs_dir)
-    return Assignment(
-        settings=settings,
-        levels=arguments.concurrency,
-        load=load,
-        prompts=Prompts(source=source),
-        runs_dir=runs_dir,
-        requests=arguments.requests,
-        keep_text=not arguments.no_text,
+
+
+def _prompts(arguments: argparse.Namespace) -> Prompts:
+    """Return the prompts; the set made for it shares its prefix without being told twice."""
+    if arguments.prompts and arguments.input_tokens:
+        raise BadInputError("--input-tokens makes prompts of its own: drop it or --prompts.")
+    default = prompts.SHARED if arguments.shared_prefix else _PROMPTS.source
+    source = _prompt_source(arguments.prompts or default)
+    return Prompts(
+        source=source,
+        tokens=arguments.input_tokens,
+        seed=arguments.seed,
+        unique_prefix=not (arguments.shared_prefix or source == prompts.SHARED),
     )
 
 
@@ -136,9 +191,10 @@ def _attached(arguments: argparse.Namespace) -> EngineSettings:
 
 def _started(arguments: argparse.Namespace, places: Places) -> EngineSettings:
     length = arguments.max_model_len
-    if arguments.max_tokens >= length:
+    if arguments.max_tokens + (arguments.input_tokens or 1) > length:
+        prompt = f"a prompt of {arguments.input_tokens}" if arguments.input_tokens else "a prompt"
         raise BadInputError(
-            f"--max-tokens {arguments.max_tokens} leaves no room for a prompt within "
+            f"--max-tokens {arguments.max_tokens} leaves no room for {prompt} within "
             f"--max-model-len {length}: ask for fewer tokens or a longer length."
         )
     return EngineSettings(

@@ -93,7 +93,7 @@ def show(arguments: argparse.Namespace) -> int:
         }
         emit(json.dumps(document, indent=2, ensure_ascii=False))
         return 0
-    heads = [f"batch {s.concurrency or 'varied'}" for s in summaries.values()]
+    heads = [report.head(s, s.concurrency) for s in summaries.values()]
     emit(report.figures_table(heads, list(summaries.values())))
     if reports:
         emit(f"\n{tool_words.beside(heads, list(summaries.values()), reports)}")

@@ -23,15 +23,18 @@ class Level:
     """One level as it was measured."""
 
     concurrency: int
-    asked: int  # requests
+    asked: int | None  # requests; None: as many as its time allowed
     folder: Path
     view: RunView
     summary: Summary
+    ended_by_time: bool = False
 
     @property
     def complete(self) -> bool:
-        """Whether everything that was asked for was measured."""
-        return self.view.state is RunState.DONE and self.summary.completed == self.asked
+        """Whether all that was asked for was measured: the requests, or all that the time held."""
+        summary = self.summary
+        asked = max(1, summary.requests) if self.ended_by_time else self.asked
+        return self.view.state is RunState.DONE and summary.completed == asked
 
 
 def run_level(
@@ -44,17 +47,18 @@ def run_level(
 ) -> Level:
     """Run one level; end it early, and orderly, as soon as `must_end` says so."""
     session = RunSession.start(plan, runs_dir, api_key, engine_log)
-    asked = plan.load.requests or 0
     try:
         _watch(session, plan, progress, must_end)
     finally:
         view = session.close()
+    run = read(session.folder)
     return Level(
         concurrency=plan.load.concurrency,
-        asked=asked,
+        asked=plan.load.requests,
         folder=session.folder,
         view=view,
-        summary=summarize(read(session.folder)),
+        summary=summarize(run),
+        ended_by_time=run.record.get("ended_by") == "time",
     )
 
 
@@ -67,7 +71,7 @@ def _watch(
     while not (view := session.poll()).over:
         counts.add(tail.poll())
         step = f"concurrency {plan.load.concurrency}: {view.state.replace('_', ' ')}"
-        progress.update(step, counts.words(plan.load.requests or 0))
+        progress.update(step, counts.words(plan.load.requests))
         if deadline is None and must_end():
             session.stop()
             deadline = time.monotonic() + STOP_LIMIT_S

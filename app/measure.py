@@ -1,5 +1,6 @@
 """The assignment without a screen: engine up, one run a level, engine down."""
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ class Assignment:
 
     settings: EngineSettings
     levels: tuple[int, ...]
-    load: Load  # concurrency and requests are filled in for each level
+    load: Load  # concurrency, and requests where no duration is set, are filled in for each level
     prompts: Prompts
     runs_dir: Path
     requests: int | None = None  # a level; None: `default_requests`
@@ -61,9 +62,12 @@ class EngineFailedError(Exception):
     """The engine did not come up, or went away; its text is one sentence."""
 
 
-def default_requests(concurrency: int) -> int:
-    """Return the requests of a level: 16, or two a stream where that is more."""
-    return max(16, 2 * concurrency)
+def default_requests(load: Load) -> int | None:
+    """Return a level's requests: 16, two a stream or ten seconds of a rate; None if it is timed."""
+    if load.duration_s is not None:
+        return None
+    wanted = 2 * load.concurrency if load.rate is None else math.ceil(10 * load.rate)
+    return max(16, wanted)
 
 
 def measure(
@@ -142,11 +146,9 @@ def _levels(
 
 
 def _plan(task: Assignment, concurrency: int, view: EngineView) -> Plan:
-    load = msgspec.structs.replace(
-        task.load,
-        concurrency=concurrency,
-        requests=task.requests or default_requests(concurrency),
-    )
+    load = msgspec.structs.replace(task.load, concurrency=concurrency)
+    requests = task.requests or default_requests(load)
+    load = msgspec.structs.replace(load, requests=requests)
     return plan_for(view, load, task.prompts, keep_text=task.keep_text)
 
 

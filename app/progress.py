@@ -44,8 +44,9 @@ class LevelCounts:
         span = self.last_s - self.first_s
         return self.tokens / span if span > 0 else np.nan
 
-    def words(self, asked: int) -> str:
-        """Return the counts as a line of progress."""
+    def words(self, asked: int | None) -> str:
+        """Return the counts as a line of progress; `asked` is None for a run without a count."""
+        of = "" if asked is None else f" of {asked}"
         failed = f", {self.failed} failed" if self.failed else ""
         rate = "" if np.isnan(self.tokens_per_s) else f", {self.tokens_per_s:.1f} tokens/s"
-        return f"{self.sent} sent, {self.done} of {asked} done{failed}{rate}"
+        return f"{self.sent} sent, {self.done}{of} done{failed}{rate}"

@@ -71,8 +71,17 @@ def as_json(outcome: Outcome, kv: KvAnswer | str, reports: Sequence[ToolReport] 
 
 def levels_table(levels: Sequence[Level]) -> str:
     """Return the table alone: a column a level, and how the last compares with the first."""
-    heads = [f"batch {level.concurrency}" for level in levels]
-    return figures_table(heads, [level.summary for level in levels])
+    return figures_table(list(map(_head, levels)), [level.summary for level in levels])
+
+
+def _head(level: Level) -> str:
+    return head(level.summary, level.concurrency)
+
+
+def head(summary: Summary, concurrency: int | None) -> str:
+    """Name a run by its load: its streams, or its rate and the most streams it may have had."""
+    streams = "varied" if concurrency is None else str(concurrency)
+    return f"batch {streams}" if summary.rate is None else f"{summary.rate:g}/s, cap {streams}"
 
 
 def figures_table(heads: Sequence[str], summaries: Sequence[Summary]) -> str:
@@ -91,6 +100,9 @@ def _rows(summaries: Sequence[Summary]) -> Iterator[_Row]:
     yield from _figure_rows("TTFT", [s.ttft for s in summaries])
     yield from _figure_rows(gap, [s.itl for s in summaries])
     yield from _figure_rows("TPOT", [s.tpot for s in summaries])
+    if any(s.rate is not None for s in summaries):
+        yield from _figure_rows("E2E", [s.e2e for s in summaries])
+        yield from _figure_rows("from plan", [s.from_plan for s in summaries])
     yield _row("output tokens/s", [s.output_tokens_per_s for s in summaries], number)
     yield _row("requests measured", [s.completed for s in summaries], count)
     yield _row("requests failed", [s.failed for s in summaries], count)
@@ -179,13 +191,14 @@ def _legend(levels: Sequence[Level]) -> Iterator[str]:
 
 
 def _doubts(level: Level) -> Iterator[str]:
-    name = f"Batch {level.concurrency}:"
+    name = f"{_head(level).capitalize()}:"
     for reason, times in level.summary.failures.items():
         yield f"{name} {times} failed: {reason}"
     if level.view.sentence:
         yield f"{name} {level.view.sentence}"
     if not level.complete:
-        yield f"{name} {level.summary.completed} of {level.asked} requests were measured."
+        asked = level.summary.requests if level.asked is None else level.asked
+        yield f"{name} {level.summary.completed} of {asked} requests were measured."
     yield from (f"{name} {mark}" for mark in level.summary.marks)
 
 
@@ -204,13 +217,14 @@ def _kv_words(outcome: Outcome, kv: KvAnswer | str) -> str:
 
 
 def _folders(levels: Sequence[Level]) -> str:
-    return "\n".join(f"log of batch {level.concurrency}: {level.folder}" for level in levels)
+    return "\n".join(f"log of {_head(level)}: {level.folder}" for level in levels)
 
 
 def _level_json(level: Level, said: ToolReport | None) -> dict[str, Any]:
     summary = level.summary
     return {
         "concurrency": level.concurrency,
+        "rate": summary.rate,
         "requests": level.asked,
         "completed": summary.completed,
         "failed": summary.failed,
@@ -221,6 +235,8 @@ def _level_json(level: Level, said: ToolReport | None) -> dict[str, Any]:
         "itl_s": figures_json(summary.itl),
         "itl_is_chunk_gap": summary.itl_is_chunk_gap,
         "tpot_s": figures_json(summary.tpot),
+        "e2e_s": figures_json(summary.e2e),
+        "from_plan_s": figures_json(summary.from_plan),
         "output_tokens_per_s": summary.output_tokens_per_s,
         "marks": list(summary.marks),
         "run_folder": str(level.folder),

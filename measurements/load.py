@@ -1,7 +1,8 @@
-"""The load: a closed loop at a concurrency that may change while it runs.
+"""The load: streams of requests, at most so many at once, each sent when it is due.
 
-Each stream sends its next request when its last one has ended. Callbacks only: the next request
-of a stream leaves in the same moment in which the last one's end was read.
+In a closed loop a request is due when a stream is free, in an open one when its schedule says so
+(`arrivals.py`); nothing else differs. Callbacks only: the next request of a stream leaves in the
+same moment in which the last one's end was read.
 """
 
 import asyncio
@@ -10,9 +11,11 @@ from time import monotonic_ns
 from typing import NamedTuple
 
 from measurements import plan
+from measurements.arrivals import Arrivals, AtOnce, arrivals
 from measurements.client_watch import ClientWatch
 from measurements.connection import Connection, Read, words
 from measurements.exchange import Exchange, Limits, Sink
+from measurements.no_room import no_room
 from measurements.patience import Patience
 from measurements.pool import Pool
 from measurements.prepare import Prepared, Stock
@@ -33,6 +36,12 @@ def problem(settings: plan.Load) -> str:
             "The number of requests",
             "at least 1",
         ),
+        (
+            settings.rate is None or 0 < settings.rate <= plan.MAX_RATE,
+            "The rate",
+            f"more than 0 and at most {plan.MAX_RATE:,.0f} requests/s",
+        ),
+        (settings.duration_s is None or settings.duration_s > 0, "The duration", "more than 0 s"),
         (settings.warmup >= 0, "The number of warm-up requests", "at least 0"),
         (settings.max_tokens > 0, "The number of tokens", "at least 1"),
         (settings.temperature >= 0, "The temperature", "at least 0"),
@@ -47,7 +56,7 @@ class Ticket(NamedTuple):
 
     request_id: int
     warmup: bool
-    planned_ns: int  # when the stream was free to send it
+    planned_ns: int  # when it was due
     concurrency: int
     prepared: Prepared
 
@@ -91,6 +100,9 @@ class Load:
         self._connecting: asyncio.Task[None] | None = None
         self._resting: list[int] = []  # until when (ns) each resting stream rests
         self._issued = {True: 0, False: 0}  # requests, by whether they are warm-up
+        self._arrivals: Arrivals = AtOnce()  # also of the warm-up of an open loop
+        self._alarm: asyncio.TimerHandle | None = None  # rings when the next request is due
+        self._ends_ns: int | None = None  # no more is sent from then on
         self._last_row: tuple[RunState, int, bool] | None = None
 
     @property
@@ -138,6 +150,8 @@ class Load:
             if flight.exchange.ending is not None:
                 self._landed(flight)
         self._resting = [until_ns for until_ns in self._resting if until_ns > now_ns]
+        if self._time_is_up(now_ns):
+            self._go_on()
         self._fill()
         self._build_ahead()
 
@@ -147,9 +161,17 @@ class Load:
         self._connecting.add_done_callback(_raise_fault)
 
     async def _measure_when_connected(self) -> None:
-        await self._tools.pool.stand_by(self.target)
-        self._go(RunState.MEASURING)
+        closed_loop = self._settings.rate is None
+        await self._tools.pool.stand_by(self.target if closed_loop else 1)
+        self._begin_measuring()
         self._fill()
+
+    def _begin_measuring(self) -> None:
+        now_ns = monotonic_ns()
+        self._arrivals = arrivals(self._settings, now_ns)
+        if self._settings.duration_s is not None:
+            self._ends_ns = now_ns + round(self._settings.duration_s * 1e9)
+        self._go(RunState.MEASURING)
 
     def _build_ahead(self) -> None:
         if self.state in _SENDING and self._tools.stock.top_up(self.target):
@@ -158,25 +180,42 @@ class Load:
     def _fill(self) -> None:
         """Start one stream if one is wanted, and come back for the next one after the next poll."""
         now_ns = monotonic_ns()
-        if self._wants_one() and self._patience.may_try(now_ns):
-            self._start_one(now_ns)
-            self._tools.pump.post(self._fill)
+        if self._has_room(now_ns):
+            wait_ns = self._arrivals.due_ns(now_ns) - now_ns
+            if wait_ns > 0:
+                self._set_alarm(wait_ns)
+            elif self._patience.may_try(now_ns):
+                self._start_one(now_ns)
+                self._tools.pump.post(self._fill)
         self._note_load()
 
-    def _wants_one(self) -> bool:
+    def _has_room(self, now_ns: int) -> bool:
         busy = len(self._flights) + len(self._opening) + len(self._resting)
-        return self.state in _SENDING and busy < self.target and not self._all_issued()
+        return self.state in _SENDING and busy < self.target and not self._all_issued(now_ns)
 
-    def _all_issued(self) -> bool:
-        warming_up = self.state is RunState.WARMING_UP
-        wanted = self._settings.warmup if warming_up else self._settings.requests
-        return wanted is not None and self._issued[warming_up] >= wanted
+    def _set_alarm(self, wait_ns: int) -> None:
+        if self._alarm is None:
+            loop = asyncio.get_running_loop()
+            self._alarm = loop.call_later(wait_ns / 1e9, self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm = None
+        self._tools.pump.post(self._fill)
+
+    def _all_issued(self, now_ns: int) -> bool:
+        if self.state is RunState.WARMING_UP:
+            return self._issued[True] >= self._settings.warmup
+        return self._count_is_reached() or self._time_is_up(now_ns)
+
+    def _count_is_reached(self) -> bool:
+        wanted = self._settings.requests
+        return wanted is not None and self._issued[False] >= wanted
+
+    def _time_is_up(self, now_ns: int) -> bool:
+        return self._ends_ns is not None and now_ns >= self._ends_ns
 
     def _start_one(self, now_ns: int) -> None:
-        warmup = self.state is RunState.WARMING_UP
-        request_id = sum(self._issued.values())
-        self._issued[warmup] += 1
-        ticket = Ticket(request_id, warmup, now_ns, self.target, self._tools.stock.take())
+        ticket = self._issue(now_ns)
         connection = self._tools.pool.take()
         if connection is not None:
             self._send(ticket, connection, connection.connect_ns or None)
@@ -184,6 +223,13 @@ class Load:
         task = asyncio.get_running_loop().create_task(self._open_and_send(ticket))
         self._opening[ticket] = task
         task.add_done_callback(_raise_fault)
+
+    def _issue(self, now_ns: int) -> Ticket:
+        warmup = self.state is RunState.WARMING_UP
+        request_id = sum(self._issued.values())
+        self._issued[warmup] += 1
+        planned_ns = self._arrivals.take(now_ns)
+        return Ticket(request_id, warmup, planned_ns, self.target, self._tools.stock.take())
 
     async def _open_and_send(self, ticket: Ticket) -> None:
         try:
@@ -296,16 +342,18 @@ class Load:
     def _go_on(self) -> None:
         """After the end of a request: next state, next request, or the end of the run."""
         if self._patience.sentence:
-            self.fail(self._patience.sentence)
+            self.fail(no_room(self._patience.sentence, self._settings.max_tokens))
             return
         idle = not self._flights and not self._opening
-        if self._all_issued() and self.state is RunState.WARMING_UP and idle:
+        now_ns = monotonic_ns()
+        if self.state is RunState.WARMING_UP and self._all_issued(now_ns) and idle:
             self._connect_and_measure()
         # With nothing left to send, the first stream that ends begins the draining.
-        if self._all_issued() and self.state is RunState.MEASURING:
+        if self.state is RunState.MEASURING and self._all_issued(now_ns):
             self._go(RunState.DRAINING)
         if self.state is RunState.DRAINING and idle:
-            self._finish(RunState.DONE, "count", "")
+            by_count = self._count_is_reached()
+            self._finish(RunState.DONE, "count" if by_count else "time", "the time was over")
         else:
             self._fill()
 
@@ -329,17 +377,32 @@ class Load:
         for flight in tuple(self._flights.values()):
             flight.exchange.cancel(reason)
             self._log_end(flight)
+        self._cancel_overdue(reason)
+
+    def _cancel_overdue(self, reason: str) -> None:
+        """Log what was due and never sent: an overload must not hide a part of the load."""
+        now_ns = monotonic_ns()
+        until_ns = now_ns if self._ends_ns is None else min(now_ns, self._ends_ns)
+        while self._arrivals.is_late(until_ns) and not self._count_is_reached():
+            ending = Ending(Status.CANCELLED, f"not sent when it was due; then {reason}")
+            self._log_unsent(self._issue(until_ns), ending)
 
     def _go(self, state: RunState) -> None:
         self.state = step(self.state, state)
         self._note_load()
 
     def _note_load(self) -> None:
-        row = (self.state, self.target, self.in_flight == self.target)
+        row = (self.state, self.target, self._holds())
         if row != self._last_row and self.state is not RunState.IDLE:
             self._last_row = row
             state, target, held = row
             self._tools.writer.load(monotonic_ns(), state, target, held=held)
+
+    def _holds(self) -> bool:
+        """Return whether the load is the one that was asked for: its streams, or its schedule."""
+        if self._settings.rate is not None:
+            return self.state is RunState.MEASURING
+        return self.in_flight == self.target
 
 
 def _raise_fault(task: asyncio.Task[None]) -> None:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 MAX_CONCURRENCY = 256
+MAX_RATE = 10_000.0  # requests per second
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,16 +21,25 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 class Prompts(msgspec.Struct, frozen=True, kw_only=True):
     """Which prompts are sent."""
 
-    source: str = "short"  # a built-in set's name, or the path of a text, JSONL or CSV file
+    source: str = "short"  # a built-in set's name, or the path of a text, JSON, JSONL or CSV file
+    tokens: int | None = None  # synthetic prompts of exactly this length instead of `source`
     seed: int = 0
     unique_prefix: bool = True  # so that a prefix cache is measured only when asked for
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is sent, closed loop: each stream sends its next request when its last one ends."""
+    """How much is sent, and when.
 
-    concurrency: int = 1  # streams, 1 to 256
+    Closed loop: each stream sends its next request when its last one ends. Open loop: a request
+    is due whenever the schedule says so, and waits only where `concurrency` streams are in flight.
+    """
+
+    concurrency: int = 1  # streams, 1 to 256; with a rate: the most that may be in flight
+    rate: float | None = None  # requests per second on average; None: closed loop
+    arrival: Literal["constant", "poisson"] = "constant"
+    seed: int = 0  # of the Poisson schedule
     requests: int | None = None  # counted requests to finish; None: until told to stop
+    duration_s: float | None = None  # no more is sent so long after the warm-up
     warmup: int = 2  # requests that are logged and not counted
     max_tokens: int = 64
     temperature: float = 0.2

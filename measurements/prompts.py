@@ -15,6 +15,7 @@ from measurements import plan
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 LONG_WORDS = 520
+SHARED = "shared"  # the set whose prompts share a prefix: it is sent without a unique one
 
 
 class PromptError(ValueError):
@@ -28,13 +29,16 @@ class Prompt:
     prompt_id: str
     content: str
     conversation: tuple[dict[str, Any], ...] = ()
+    token_ids: tuple[int, ...] = ()  # for the completions API, instead of a text
 
     def messages(self) -> Any:
         """Return the prompt as the chat API wants it."""
         return list(self.conversation) or [{"role": "user", "content": self.content}]
 
-    def text(self) -> str:
+    def text(self) -> str | list[int]:
         """Return the prompt as the completions API wants it."""
+        if self.token_ids:
+            return list(self.token_ids)
         if not self.conversation:
             return self.content
         return "\n".join(str(message.get("content", "")) for message in self.conversation)
@@ -128,6 +132,14 @@ def _report(number: int) -> str:
     return " ".join(sentences)
 
 
+def _shared() -> list[Prompt]:
+    """Return prompts that begin with the same 520 words and end with a task of their own."""
+    report = _report(0)
+    return [
+        Prompt(f"shared-{number}", f"{report}\n\n{task}") for number, task in enumerate(_TASKS, 1)
+    ]
+
+
 def _mixed() -> list[Prompt]:
     """Return short questions with one long prompt after every third."""
     short, long = _short(), _long()
@@ -143,6 +155,7 @@ BUILT_IN: dict[str, Callable[[], list[Prompt]]] = {
     "short": _short,
     "mixed": _mixed,
     "long": _long,
+    SHARED: _shared,
 }
 
 
@@ -151,12 +164,18 @@ def load(source: str) -> list[Prompt]:
     if source in BUILT_IN:
         return BUILT_IN[source]()
     path = Path(source)
-    readers = {".txt": _from_lines, ".jsonl": _from_jsonl, ".csv": _from_csv}
+    readers = {
+        ".txt": _from_lines,
+        ".jsonl": _from_jsonl,
+        ".json": _from_json_list,
+        ".csv": _from_csv,
+    }
     reader = readers.get(path.suffix.lower())
     if reader is None:
         known = ", ".join(BUILT_IN)
         raise PromptError(
-            f"{source} is neither a built-in prompt set ({known}) nor a .txt, .jsonl or .csv file."
+            f"{source} is neither a built-in prompt set ({known}) nor a .txt, .jsonl, .json or "
+            ".csv file."
         )
     prompts = reader(_read(path), path)
     if not prompts:
@@ -214,19 +233,52 @@ def _from_jsonl(text: str, path: Path) -> list[Prompt]:
     return [_from_json(line, f"{path.stem}-{n}", f"{path}, line {n}") for n, line in _lines(text)]
 
 
+def _from_json_list(text: str, path: Path) -> list[Prompt]:
+    """Read a list of entries, as the ShareGPT collections have it; empty talks are left out."""
+    entries = _decoded(text, str(path))
+    if not isinstance(entries, list):
+        raise PromptError(f"{path} is not a list of prompts; one object a line is a .jsonl file.")
+    return [
+        _from_value(entry, f"{path.stem}-{number}", f"{path}, entry {number}")
+        for number, entry in enumerate(entries, 1)
+        if not (isinstance(entry, dict) and entry.get("conversations") == [])
+    ]
+
+
 def _from_json(line: str, prompt_id: str, place: str) -> Prompt:
+    return _from_value(_decoded(line, place), prompt_id, place)
+
+
+def _decoded(text: str, place: str) -> Any:
     try:
-        value = msgspec.json.decode(line)
+        return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
         raise PromptError(f"{place} is not JSON: {error}.") from error
+
+
+def _from_value(value: Any, prompt_id: str, place: str) -> Prompt:
     if isinstance(value, dict):
         messages = value.get("messages")
         if isinstance(messages, list) and messages and all(isinstance(m, dict) for m in messages):
             return Prompt(prompt_id, "", tuple(messages))
-        prompt = value.get("prompt")
+        prompt = value.get("prompt") or _first_turn(value.get("conversations"))
         if isinstance(prompt, str) and prompt.strip():
             return Prompt(prompt_id, prompt)
-    raise PromptError(f'{place} has neither a "prompt" (a text) nor "messages" (a list).')
+    raise PromptError(
+        f'{place} has no "prompt" (a text), no "messages" (a list) and no "conversations" '
+        "(ShareGPT's list)."
+    )
+
+
+def _first_turn(turns: Any) -> Any:
+    """Return what a ShareGPT conversation begins with: its first turn by a person, else its first.
+
+    The replies in the file are not sent: the engine is to make its own.
+    """
+    found = turns if isinstance(turns, list) else []
+    talk = [turn for turn in found if isinstance(turn, dict)]
+    by_person = [turn for turn in talk if turn.get("from") in {"human", "user"}]
+    return next((turn.get("value") for turn in (*by_person, *talk)), None)
 
 
 def _from_csv(text: str, path: Path) -> list[Prompt]:

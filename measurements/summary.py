@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from measurements.gaps import pooled_gaps, with_chunk_tokens, with_mean_tokens
 from measurements.held import held_time, tokens_per_s
+from measurements.prompt_marks import prompt_marks
 from measurements.reply import Status
 from measurements.run_folder.reader import Run
 from measurements.run_folder.tables import Table
@@ -39,6 +40,7 @@ class LoadFigures:
     itl_is_chunk_gap: bool  # tokens per chunk are unknown
     tpot: Figures
     e2e: Figures
+    from_plan: Figures  # E2E from the planned moment; of an open loop alone
     output_tokens_per_s: float | None  # while the target was held
     output_chunks_per_s: float | None
     held_s: float
@@ -55,6 +57,7 @@ class LoadFigures:
 class Summary(LoadFigures):
     """A whole run; `levels` has the same figures for each concurrency if the slider moved."""
 
+    rate: float | None  # requests per second that were asked for; None: closed loop
     warmup_requests: int
     levels: tuple[LoadFigures, ...]
     burst_share: float | None  # of counted chunks, those that shared a read
@@ -70,11 +73,12 @@ def summarize(run: Run) -> Summary:
     lag = _client_lag(run)
     return Summary(
         **_fields(_level(counted, float(levels[0]) if levels.size == 1 else None, whole=True)),
+        rate=_rate(run),
         warmup_requests=int((run.requests["warmup"] == 1).sum()),
         levels=tuple(_level(counted, float(level)) for level in levels) if levels.size > 1 else (),
         burst_share=share,
         client_lag_p99_s=lag,
-        marks=_marks(share, lag),
+        marks=(*_marks(share, lag), *prompt_marks(counted.requests, _plan(run))),
     )
 
 
@@ -88,6 +92,7 @@ class _Counted:
     load: Table
     client: Table
     end_s: float
+    open_loop: bool
 
 
 def _counted(run: Run) -> _Counted:
@@ -100,6 +105,7 @@ def _counted(run: Run) -> _Counted:
         load=run.load,
         client=run.client,
         end_s=last_moment(run),
+        open_loop=_rate(run) is not None,
     )
 
 
@@ -140,11 +146,29 @@ def _level(counted: _Counted, concurrency: float | None, *, whole: bool = False)
         itl_is_chunk_gap=gaps.of_chunks,
         tpot=figures(good["tpot_s"].astype(float)),
         e2e=figures(good["e2e_s"].astype(float)),
+        from_plan=figures(_since_plan(good) if counted.open_loop else ()),
         output_tokens_per_s=tokens_per_s(counted.arrived, held),
         output_chunks_per_s=tokens_per_s({**tokens, "tokens": np.ones(_size(tokens))}, held),
         held_s=held.seconds,
         in_flight_mean=mean(counted.client["in_flight"][inside].astype(float)),
     )
+
+
+def _since_plan(requests: Table) -> NDArray[np.float64]:
+    """Return the time from plan, planned → last generated text: E2E and the wait for its send."""
+    wait = requests["sent_s"].astype(float) - requests["planned_s"].astype(float)
+    return np.asarray(wait + requests["e2e_s"].astype(float), dtype=np.float64)
+
+
+def _plan(run: Run) -> dict[str, Any]:
+    """Return the run's plan, as far as the record has one."""
+    plan = run.record.get("plan")
+    return plan if isinstance(plan, dict) else {}
+
+
+def _rate(run: Run) -> float | None:
+    load = _plan(run).get("load")
+    return load.get("rate") if isinstance(load, dict) else None
 
 
 def _fields(level: LoadFigures) -> dict[str, Any]:
@@ -198,7 +222,8 @@ def _marks(burst_share: float | None, lag_s: float | None) -> tuple[str, ...]:
     return tuple(marks)
 
 
-_NAMES = {name: f"{name}_s" for name in ("ttft", "ttft_answer", "itl", "tpot", "e2e")}
+_LATENCIES = ("ttft", "ttft_answer", "itl", "tpot", "e2e", "from_plan")
+_NAMES = {name: f"{name}_s" for name in _LATENCIES}
 
 
 def as_json(summary: LoadFigures) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import Any
 
-from measurements import commands, machine, prompts
+from measurements import commands, exact_length, machine, prompts, synthetic
 from measurements.client_watch import ClientWatch
 from measurements.connection import SO_TIMESTAMPNS
 from measurements.load import Load, Tools, problem
@@ -94,17 +94,24 @@ async def _prepared(folder: Path, plan: Plan) -> "Worker":
         raise CannotStartError(wrong)
     try:
         endpoint = await resolve(plan.target.base_url)
-        found = prompts.load(plan.prompts.source)
+        source = await _prompt_source(plan)
         template = await make_template(plan, os.environ.get(API_KEY_VARIABLE))
         writer = Writer(folder, monotonic_ns(), keep_text=plan.keep_text)
     except (EndpointError, prompts.PromptError) as error:
         raise CannotStartError(str(error)) from error
     except OSError as error:
         raise CannotStartError(_cannot_write(error)) from error
-    stock = Stock(partial(_build, template, prompts.endless(found, plan.prompts)))
+    stock = Stock(partial(_build, template, source))
     while stock.top_up(plan.load.concurrency):
         pass
     return Worker(plan, endpoint, writer, stock)
+
+
+async def _prompt_source(plan: Plan) -> Iterator[prompts.Prompt]:
+    if plan.prompts.tokens is None:
+        return prompts.endless(prompts.load(plan.prompts.source), plan.prompts)
+    recipe = await exact_length.find_recipe(plan, os.environ.get(API_KEY_VARIABLE))
+    return synthetic.endless(recipe, plan.prompts)
 
 
 def _build(template: Template, source: Iterator[prompts.Prompt]) -> Prepared:

@@ -31,10 +31,25 @@ from app.panels.forms import (
 )
 from app.panels.slider_scale import LAST_POSITION, position_of, streams_at
 from app.window.enabling import Enabled
-from measurements.plan import MAX_CONCURRENCY, Load, Prompts
+from measurements.plan import MAX_CONCURRENCY, MAX_RATE, Load, Prompts
+from measurements.prompts import SHARED
 from measurements.states import RunState
 
-_PROMPTS = (("short", "short"), ("mixed", "mixed"), ("long", "long"), ("a file…", ""))
+_PROMPTS = (
+    ("short", "short"),
+    ("mixed", "mixed"),
+    ("long", "long"),
+    ("shared prefix", SHARED),
+    ("a file…", ""),
+)
+_CLOSED = "closed"
+_LOOPS = (
+    ("closed loop", _CLOSED),
+    ("open loop, constant", "constant"),
+    ("open loop, Poisson", "poisson"),
+)
+_STREAMS = "&Concurrency, streams"
+_MOST_STREAMS = "&Concurrency, at most"
 _DEFAULT = Load()
 
 
@@ -47,6 +62,8 @@ class LoadPanel(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
+        self._form_enabled = True
+        self._closed_streams: int | None = None  # of the closed loop, while an open one is chosen
         self._make_concurrency()
         self._make_fields()
         self._make_actions()
@@ -57,6 +74,9 @@ class LoadPanel(QWidget):
         """Return what the form says."""
         return Load(
             concurrency=self.concurrency.value(),
+            rate=self.rate.value() if self._open_loop() else None,
+            arrival="poisson" if self.loop.currentData() == "poisson" else "constant",
+            duration_s=self.duration.value() or None,
             requests=self.requests.value() or None,
             warmup=self.warmup.value(),
             max_tokens=self.max_tokens.value(),
@@ -66,7 +86,8 @@ class LoadPanel(QWidget):
 
     def chosen_prompts(self) -> Prompts:
         """Return the prompt set."""
-        return Prompts(source=self.prompts.currentData())
+        source = self.prompts.currentData()
+        return Prompts(source=source, unique_prefix=source != SHARED)
 
     def show_run(
         self, state: RunState | None, counts: Counts, in_flight: int, asked: int | None
@@ -89,6 +110,8 @@ class LoadPanel(QWidget):
         """Take over what can be pressed."""
         for field in self._fields:
             field.setEnabled(state.load_form)
+        self.rate.setEnabled(state.load_form and self._open_loop())
+        self._form_enabled = state.load_form
         self.slider.setEnabled(state.concurrency)
         self.concurrency.setEnabled(state.concurrency)
         self.run.setEnabled(state.run)
@@ -111,8 +134,23 @@ class LoadPanel(QWidget):
 
     def _make_fields(self) -> None:
         self.prompts = choice(
-            _PROMPTS, "Which prompts are sent: a built-in set, or a text, JSONL or CSV file."
+            _PROMPTS,
+            "Which prompts are sent: a built-in set, or a text, JSON, JSONL or CSV file. Each gets "
+            "a unique prefix, except those that share one on purpose.",
         )
+        self.loop = choice(
+            _LOOPS,
+            "Closed loop: each stream sends its next request when its last one has ended. Open "
+            "loop: requests are sent at a rate, whatever the server does.",
+        )
+        self.rate = real_box(
+            0.01, MAX_RATE, 1.0, "Open loop: requests per second on average.", " /s"
+        )
+        self.rate.setEnabled(False)
+        self.duration = whole_box(
+            0, 1_000_000, 0, "Seconds after which no more is sent; at 0 there is no limit.", " s"
+        )
+        self.duration.setSpecialValueText("any time")
         self.max_tokens = whole_box(1, 100_000, _DEFAULT.max_tokens, "Longest reply, in tokens.")
         self.temperature = real_box(
             0,
@@ -147,19 +185,20 @@ class LoadPanel(QWidget):
     def _lay_out(self) -> None:
         frame, layout = card()
         top = QHBoxLayout()
-        name = muted("&Concurrency, streams")
-        name.setBuddy(self.slider)
-        name.setToolTip(self.slider.toolTip())
-        top.addWidget(name)
+        self._streams_name = muted(_STREAMS)
+        self._streams_name.setBuddy(self.slider)
+        self._streams_name.setToolTip(self.slider.toolTip())
+        top.addWidget(self._streams_name)
         top.addStretch(1)
         top.addWidget(self.concurrency)
         layout.addLayout(top)
         layout.addWidget(self.slider)
         self.ignore_eos.setAccessibleName("Replies of full length")
         form = grid()
+        add_row(form, "Arrival", self.loop, self.rate)
         add_row(form, "Prompts", self.prompts)
         add_pair(form, ("Max tokens", self.max_tokens), ("Temp.", self.temperature))
-        add_row(form, "Requests", self.requests)
+        add_pair(form, ("Requests", self.requests), ("For", self.duration))
         add_row(form, "Warm-up", self.warmup, self.ignore_eos)
         layout.addLayout(form)
         buttons = QHBoxLayout()
@@ -173,10 +212,12 @@ class LoadPanel(QWidget):
         fill(self, frame)
         self.setTabOrder(self.slider, self.concurrency)
         self._fields: tuple[QWidget, ...] = (
+            self.loop,
             self.prompts,
             self.max_tokens,
             self.temperature,
             self.requests,
+            self.duration,
             self.warmup,
             self.ignore_eos,
         )
@@ -184,6 +225,7 @@ class LoadPanel(QWidget):
     def _connect(self) -> None:
         self.slider.valueChanged.connect(self._on_slider_moved)
         self.concurrency.valueChanged.connect(self._on_number_typed)
+        self.loop.currentIndexChanged.connect(self._on_loop_changed)
         self.prompts.activated.connect(self._on_prompts_chosen)
         self.run.clicked.connect(self.run_asked)
         self.stop.clicked.connect(self.stop_asked)
@@ -196,11 +238,28 @@ class LoadPanel(QWidget):
             self.slider.setValue(position_of(streams))
         self.concurrency_changed.emit(streams)
 
+    def _open_loop(self) -> bool:
+        return self.loop.currentData() != _CLOSED
+
+    def _on_loop_changed(self) -> None:
+        """Let an open loop begin without a cap that holds it back, and put the streams back after.
+
+        Between its two kinds nothing changes.
+        """
+        opened = self._open_loop()
+        if opened == (self._closed_streams is not None):
+            return
+        self.rate.setEnabled(opened and self._form_enabled)
+        self._streams_name.setText(_MOST_STREAMS if opened else _STREAMS)
+        streams = MAX_CONCURRENCY if self._closed_streams is None else self._closed_streams
+        self._closed_streams = self.concurrency.value() if opened else None
+        self.concurrency.setValue(streams)
+
     def _on_prompts_chosen(self, index: int) -> None:
         if index != len(_PROMPTS) - 1:
             return
         path, _ = QFileDialog.getOpenFileName(
-            self, "Choose prompts", "", "Prompts (*.txt *.jsonl *.csv);;All files (*)"
+            self, "Choose prompts", "", "Prompts (*.txt *.json *.jsonl *.csv);;All files (*)"
         )
         choose_prompt_file(self.prompts, path)
 

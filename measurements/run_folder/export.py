@@ -17,7 +17,7 @@ from measurements.summary import LoadFigures, as_json, summarize
 What = Literal["requests", "tokens", "summary"]
 
 _JOINED = ("run", "started_utc")
-_FIGURES = ("ttft_s", "ttft_answer_s", "itl_s", "tpot_s", "e2e_s")
+_FIGURES = ("ttft_s", "ttft_answer_s", "itl_s", "tpot_s", "e2e_s", "from_plan_s")
 _SUMMARY = (
     "level",
     "checkpoint",

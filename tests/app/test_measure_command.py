@@ -93,6 +93,65 @@ def test_the_default_is_sixteen_requests_or_two_a_stream(lab: Lab, tmp_path: Pat
     assert [level["requests"] for level in document["levels"]] == [16, 24]
 
 
+def test_a_rate_is_one_level_without_a_cap_in_its_way(lab: Lab, server: ScheduledServer) -> None:
+    words = ("--rate", 40, "--arrival", "poisson", "--seed", 5, *QUICK, "--json")
+    done = lab.run("measure", "--url", server.url, *words)
+    assert done.returncode == 0, done.stderr
+    (level,) = json.loads(done.stdout)["levels"]
+    assert (level["rate"], level["concurrency"], level["completed"]) == (40.0, 256, 4)
+    assert level["from_plan_s"]["mean"] >= level["e2e_s"]["mean"]
+    plan = read(Path(level["run_folder"])).record["plan"]
+    assert (plan["load"]["arrival"], plan["load"]["seed"], plan["prompts"]["seed"]) == (
+        "poisson",
+        5,
+        5,
+    )
+
+
+def test_a_level_by_time_is_complete_with_what_the_time_held(
+    lab: Lab, server: ScheduledServer
+) -> None:
+    words = ("--rate", 20, "--duration", 0.5, "--max-tokens", 3, "--warmup", 0, "--json")
+    done = lab.run("measure", "--url", server.url, *words)
+    assert done.returncode == 0, done.stderr
+    (level,) = json.loads(done.stdout)["levels"]
+    assert (level["requests"], level["completed"]) == (None, 10)
+
+
+def test_a_rate_that_the_cap_held_back_is_measured_less(lab: Lab, server: ScheduledServer) -> None:
+    words = ("--rate", 100, "--duration", 0.5, "--concurrency", 1, "--max-tokens", 3, "--json")
+    done = lab.run("measure", "--url", server.url, *words)
+    assert done.returncode == 1, done.stderr
+    (level,) = json.loads(done.stdout)["levels"]
+    assert level["completed"] + level["cancelled"] == 50
+    assert level["cancelled"] > 0
+    assert level["failed"] == 0
+
+
+@pytest.mark.parametrize("words", [("--shared-prefix",), ("--prompts", "shared")])
+def test_a_shared_prefix_is_asked_for_and_then_said(
+    lab: Lab, server: ScheduledServer, words: tuple[str, ...]
+) -> None:
+    done = lab.run("measure", "--url", server.url, "--concurrency", 1, *QUICK, *words)
+    assert done.returncode == 0, done.stderr
+    said = "Batch 1: Prompts without a unique prefix, 4 different in 4 requests: the server does"
+    assert said in done.stdout
+    heads = {entry["prompt"][:400] for entry in server.send_log() if len(entry["prompt"]) > 400}
+    assert len(heads) == 1
+
+
+def test_the_seed_repeats_prompts_and_schedule(lab: Lab, server: ScheduledServer) -> None:
+    words = ("--rate", 100, "--arrival", "poisson", "--seed", 9, *QUICK, "--json")
+    runs = []
+    for _ in range(2):
+        document = json.loads(lab.run("measure", "--url", server.url, *words).stdout)
+        runs.append(read(Path(document["levels"][0]["run_folder"])))
+    first, again = (run.sends for run in runs)
+    assert list(first["prompt_id"]) == list(again["prompt_id"])
+    gaps = [np.diff(sends["planned_s"][sends["warmup"] == 0]) for sends in (first, again)]
+    assert gaps[0] == pytest.approx(gaps[1], abs=1e-8)
+
+
 def test_a_level_with_failures_is_measured_less(
     lab: Lab, server: ScheduledServer, tmp_path: Path
 ) -> None:
@@ -197,6 +256,16 @@ def test_a_killed_app_leaves_a_whole_folder_and_no_worker(
         ("--prompts", "missing.jsonl"),
         ("--dtype", "int3"),
         ("--port", 70000),
+        ("--rate", 0),
+        ("--rate", "fast"),
+        ("--arrival", "poisson"),
+        ("--rate", 1, "--arrival", "uniform"),
+        ("--duration", 0),
+        ("--seed", -1),
+        ("--timeout", 0),
+        ("--input-tokens", 0),
+        ("--input-tokens", 100, "--prompts", "short"),
+        ("--input-tokens", 2000, "--max-tokens", 64),
         ("--bogus",),
         (),  # the default model is not in this home
     ],

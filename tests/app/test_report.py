@@ -93,6 +93,35 @@ def test_one_level_has_no_ratio(outcome: Outcome) -> None:
     assert line_of(table, "TTFT mean, ms") == ["100"]
 
 
+def open_level(folder: Path, **more: object) -> Level:
+    arrivals = [(0.1, 1), (0.5, 1)]
+    parts = [stream(n, n * 2.0 + 0.2, arrivals, planned_s=n * 2.0) for n in range(16)]
+    record = {"plan": {"load": {"rate": 0.5}}}
+    write_run(folder, record=record, **together(*parts), load=load_rows((0.0, "measuring", 4, 1)))
+    return replace(level_of(folder, 4), **more)
+
+
+def test_an_open_loop_is_named_by_its_rate_and_has_both_times(
+    outcome: Outcome, tmp_path: Path
+) -> None:
+    opened = replace(outcome, levels=(open_level(tmp_path / "open"),))
+    table = report.as_table(opened, KV)
+    assert "0.5/s, cap 4" in table
+    assert line_of(table, "E2E mean, ms") == ["500"]
+    assert line_of(table, "from plan mean, ms") == ["700"]
+    assert "from plan" not in report.as_table(outcome, KV)
+    (level,) = json.loads(report.as_json(opened, KV))["levels"]
+    assert (level["rate"], level["from_plan_s"]["mean"]) == (0.5, pytest.approx(0.7))
+
+
+def test_a_timed_level_is_complete_with_what_its_time_held(tmp_path: Path) -> None:
+    level = open_level(tmp_path / "open", asked=None, ended_by_time=True)
+    assert level.complete
+    assert not replace(level, ended_by_time=False).complete
+    nothing = replace(level.summary, requests=0, completed=0)
+    assert not replace(level, summary=nothing).complete
+
+
 def test_failures_are_counted_beside_the_figures_with_their_reasons(tmp_path: Path) -> None:
     arrivals = [(0.1, 1), (0.11, 1), (0.12, 1)]
     parts = together(stream(0, 0.0, arrivals), ended(1, "failed", "HTTP 503"))

@@ -21,6 +21,8 @@ Fields (each has a default, which the server's command line may set for all requ
     page               a body that is no event stream, sent as text/html
     writes             [[ms, "bytes as text"], …]: the body of the event stream, as it is
     close              true: "Connection: close"
+    template_tokens    a prompt has these and one a word, /tokenize says so too; null: always 8, and
+                       no /tokenize. Token ids are counted as they are
 """
 
 import json
@@ -42,6 +44,15 @@ class Script:
     page: str | None = None
     writes: list[tuple[float, str]] | None = None
     close: bool = False
+    template_tokens: int | None = None
+
+    def prompt_tokens(self, prompt: str | list[int]) -> int:
+        """Count a prompt's tokens."""
+        if isinstance(prompt, list):
+            return len(prompt)
+        if self.template_tokens is None:
+            return 8
+        return self.template_tokens + len(prompt.split())
 
     def with_prompt(self, prompt: str) -> "Script":
         """Return the script with what a prompt says of it."""
@@ -62,6 +73,7 @@ class Ask:
     stream: bool
     model: str
     prompt: str
+    prompt_tokens: int
     max_tokens: int
     usage: bool
     usage_per_chunk: bool
@@ -80,11 +92,16 @@ class Write:
     tokens: int = 0
 
 
-def read_ask(number: int, path: str, body: bytes) -> Ask:
+def prompt_of(value: dict[str, Any]) -> str | list[int]:
+    """Return the prompt of a body, of either API."""
+    return value["messages"][-1]["content"] if "messages" in value else value["prompt"]
+
+
+def read_ask(number: int, path: str, body: bytes, script: Script) -> Ask:
     """Read a request's body."""
     value = json.loads(body)
     chat = path.endswith("/chat/completions")
-    prompt = value["messages"][-1]["content"] if chat else value["prompt"]
+    prompt = prompt_of(value)
     options = value.get("stream_options") or {}
     return Ask(
         number=number,
@@ -92,6 +109,7 @@ def read_ask(number: int, path: str, body: bytes) -> Ask:
         stream=bool(value.get("stream")),
         model=value["model"],
         prompt=str(prompt),
+        prompt_tokens=script.prompt_tokens(prompt),
         max_tokens=int(value.get("max_tokens") or 16),
         usage=bool(options.get("include_usage")),
         usage_per_chunk=bool(options.get("continuous_usage_stats")),
@@ -168,12 +186,13 @@ def _event(ask: Ask, delta: dict[str, str], tokens: int, finish: str | None = No
         choice["text"] = delta.get("content", "")
     value: dict[str, Any] = {"id": ask.response_id, "model": ask.model, "choices": [choice]}
     if ask.usage_per_chunk:
-        value["usage"] = _usage(tokens)
+        value["usage"] = _usage(ask, tokens)
     return b"data: " + json.dumps(value).encode() + b"\n\n"
 
 
-def _usage(tokens: int) -> dict[str, int]:
-    return {"prompt_tokens": 8, "completion_tokens": tokens, "total_tokens": tokens + 8}
+def _usage(ask: Ask, tokens: int) -> dict[str, int]:
+    prompt = ask.prompt_tokens
+    return {"prompt_tokens": prompt, "completion_tokens": tokens, "total_tokens": prompt + tokens}
 
 
 def _ending(ask: Ask, script: Script, writes: list[Write]) -> list[Write]:
@@ -188,7 +207,7 @@ def _ending(ask: Ask, script: Script, writes: list[Write]) -> list[Write]:
     total = sum(write.tokens for write in writes)
     tail = _event(ask, {}, total, finish="length")
     if ask.usage:
-        usage = {"id": ask.response_id, "choices": [], "usage": _usage(total)}
+        usage = {"id": ask.response_id, "choices": [], "usage": _usage(ask, total)}
         tail += b"data: " + json.dumps(usage).encode() + b"\n\n"
     return [Write(at_ms, _framed(tail + b"data: [DONE]\n\n") + b"0\r\n\r\n")]
 
@@ -197,7 +216,7 @@ def _completion(ask: Ask, script: Script) -> bytes:
     text = " ".join(f"w{word}" for word in range(ask.max_tokens))
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "finish_reason": "length", "message": message, "text": text}
-    usage = _usage(ask.max_tokens)
+    usage = _usage(ask, ask.max_tokens)
     return json.dumps(
         {"id": ask.response_id, "model": ask.model, "choices": [choice], "usage": usage}
     ).encode()

@@ -2,10 +2,11 @@
 
     python -m fakes.scheduled_server --port 0 --log sends.jsonl --script '{"ttft_ms": 50}'
 
-prints its port, and then answers /health, /version, /metrics, /v1/models, /v1/chat/completions and
-/v1/completions. What it answers is a script (`fakes/schedule.py`). Its log has a line a reply, with
-times of CLOCK_MONOTONIC in ns: `response_id`, `prompt`, `received_ns` (by the kernel), `sent_ns`
-(one a chunk with text, taken just before its send), `tokens` (of each), `ended`, `ended_ns`.
+prints its port, and then answers /health, /version, /metrics, /v1/models, /v1/chat/completions,
+/v1/completions and perhaps /tokenize. What it answers is a script (`fakes/schedule.py`). Its log
+has a line a reply, with times of CLOCK_MONOTONIC in ns: `response_id`, `prompt`, `received_ns` (by
+the kernel), `sent_ns` (one a chunk with text, taken just before its send), `tokens` (of each),
+`ended`, `ended_ns`.
 """
 
 import argparse
@@ -71,6 +72,13 @@ class Server:
             return schedule.whole(404, "application/json", b'{"detail": "Not Found"}')
         return schedule.whole(200, "application/json", json.dumps(known[path]).encode())
 
+    def tokenized(self, body: bytes) -> bytes:
+        """Answer /tokenize, where the script knows what a token is."""
+        if self.script.template_tokens is None:
+            return schedule.whole(404, "application/json", b'{"detail": "Not Found"}')
+        count = self.script.prompt_tokens(schedule.prompt_of(json.loads(body)))
+        return schedule.whole(200, "application/json", json.dumps({"count": count}).encode())
+
     def _metrics(self) -> str:
         return (
             "# TYPE vllm:num_requests_running gauge\n"
@@ -132,12 +140,15 @@ class Connection:
         if method == "GET":
             self._send(self._server.page(path))
             self._next_request()
+        elif path == "/tokenize":
+            self._send(self._server.tokenized(rest[:length]))
+            self._next_request()
         else:
             self._begin(path, rest[:length])
 
     def _begin(self, path: str, body: bytes) -> None:
         server = self._server
-        ask = schedule.read_ask(server.asked, path, body)
+        ask = schedule.read_ask(server.asked, path, body, server.script)
         server.asked += 1
         server.running += 1
         self._script = server.script.with_prompt(ask.prompt)

@@ -46,6 +46,36 @@ def test_a_jsonl_file_has_prompts_or_messages(tmp_path: Path) -> None:
     assert two.text() == "s\nu"
 
 
+def test_a_sharegpt_file_gives_the_first_turn_of_each_talk_by_a_person(tmp_path: Path) -> None:
+    path = tmp_path / "sharegpt.json"
+    path.write_text(
+        '[{"id": "a", "conversations": [{"from": "human", "value": "one"},'
+        ' {"from": "gpt", "value": "1"}, {"from": "human", "value": "again"}]},'
+        ' {"id": "b", "conversations": []},'
+        ' {"id": "c", "conversations": [{"from": "gpt", "value": "hello"},'
+        ' {"from": "user", "value": "two"}]},'
+        ' {"id": "d", "conversations": [{"from": "system", "value": "three"}]}]'
+    )
+    assert load(str(path)) == [
+        Prompt("sharegpt-1", "one"),
+        Prompt("sharegpt-3", "two"),
+        Prompt("sharegpt-4", "three"),
+    ]
+
+
+def test_a_line_of_jsonl_may_be_a_talk_of_sharegpt_too(tmp_path: Path) -> None:
+    path = tmp_path / "talks.jsonl"
+    path.write_text('{"conversations": [{"from": "human", "value": "one"}]}\n')
+    assert load(str(path)) == [Prompt("talks-1", "one")]
+
+
+def test_the_shared_set_has_one_beginning_and_ends_that_differ() -> None:
+    beginnings, ends = zip(*(p.content.split("\n\n") for p in load("shared")), strict=True)
+    assert len(set(beginnings)) == 1
+    assert len(beginnings[0].split()) > 500
+    assert len(set(ends)) == len(ends) == 12
+
+
 def test_a_csv_file_has_a_column_named_prompt_or_its_first_one(tmp_path: Path) -> None:
     named = tmp_path / "named.csv"
     named.write_text('n,Prompt\n1,"one, with a comma"\n2,two\n')
@@ -63,8 +93,12 @@ def test_a_csv_file_has_a_column_named_prompt_or_its_first_one(tmp_path: Path) -
         ("binary.txt", b"\x89PNG\xff", "not a text in UTF-8"),
         ("zeros.txt", b"a\0b", "zero bytes"),
         ("bad.jsonl", b"{", "line 1 is not JSON"),
-        ("other.jsonl", b'{"text": "a"}', 'neither a "prompt"'),
-        ("null.jsonl", b'{"prompt": null}', 'neither a "prompt"'),
+        ("other.jsonl", b'{"text": "a"}', 'has no "prompt"'),
+        ("null.jsonl", b'{"prompt": null}', 'has no "prompt"'),
+        ("talk.json", b'[{"conversations": [{"from": "human"}]}]', 'entry 1 has no "prompt"'),
+        ("one.json", b'{"prompt": "a"}', "is not a list of prompts"),
+        ("none.json", b"[]", "holds no prompt"),
+        ("cut.json", b"[{", "is not JSON"),
         ("empty.csv", b"", "holds no prompt"),
         ("header.csv", b"prompt\n", "holds no prompt"),
         ("prompts.docx", b"PK", "neither a built-in prompt set"),

@@ -223,3 +223,68 @@ def test_the_json_form_names_units_and_is_json(tmp_path: Path) -> None:
     assert document["ttft_s"]["p99"] is None
     assert document["itl_s"]["n"] == 25
     assert document["levels"] == []
+
+
+def planned(load: dict[str, Any] | None = None, **prompts: Any) -> dict[str, Any]:
+    return {"plan": {"load": load or {}, "prompts": prompts}}
+
+
+def test_an_open_loop_has_the_time_from_plan_and_a_closed_one_has_none(tmp_path: Path) -> None:
+    waits = (0.0, 0.4, 0.8)
+    rows = together(*(stream(n, 1.0 + w, [(0.5, 1)], planned_s=1.0) for n, w in enumerate(waits)))
+    opened = write_run(tmp_path / "open", record=planned({"rate": 10.0}), **rows)
+    summary = summarize(read(opened))
+    assert summary.rate == 10.0
+    assert summary.e2e.mean == pytest.approx(0.5)
+    assert (summary.from_plan.n, summary.from_plan.mean) == (3, pytest.approx(0.9))
+    assert as_json(summary)["from_plan_s"]["mean"] == pytest.approx(0.9)
+    closed = summarize(read(write_run(tmp_path / "closed", record=planned(), **rows)))
+    assert (closed.rate, closed.from_plan.n, closed.from_plan.mean) == (None, 0, None)
+
+
+def test_a_request_that_was_never_sent_has_no_time_from_plan(tmp_path: Path) -> None:
+    rows = together(stream(1, 1.0, [(0.5, 1)], planned_s=1.0), ended(2, "cancelled", planned_s=1.1))
+    folder = write_run(tmp_path / "run", record=planned({"rate": 10.0}), **rows)
+    summary = summarize(read(folder))
+    assert (summary.from_plan.n, summary.cancelled, summary.failed) == (1, 1, 0)
+
+
+def marks_of(folder: Path, record: dict[str, Any], **figures: Any) -> tuple[str, ...]:
+    parts = [
+        stream(number, number * 1.0, [(0.1, 1), (0.2, 1)], prompt_id=f"p-{number % 2}", **figures)
+        for number in range(6)
+    ]
+    return summarize(read(write_run(folder, record=record, **together(*parts)))).marks
+
+
+def test_s26_repeated_prompts_are_said_with_their_cached_tokens(tmp_path: Path) -> None:
+    record = planned(unique_prefix=False)
+    (told,) = marks_of(tmp_path / "a", record, prompt_tokens=100, cached_tokens=80)
+    assert told == (
+        "Prompts without a unique prefix, 2 different in 6 requests: 480 of 600 prompt tokens came "
+        "from the prefix cache."
+    )
+    (untold,) = marks_of(tmp_path / "b", record, prompt_tokens=100)
+    assert untold == (
+        "Prompts without a unique prefix, 2 different in 6 requests: the server does not say how "
+        "many tokens came from its prefix cache."
+    )
+
+
+@pytest.mark.parametrize("record", [{}, planned(unique_prefix=True), {"plan": "damaged"}])
+def test_s26_with_unique_prefixes_there_is_nothing_to_say(
+    tmp_path: Path, record: dict[str, Any]
+) -> None:
+    assert marks_of(tmp_path / "run", record, prompt_tokens=100, cached_tokens=0) == ()
+
+
+def test_s24_replies_that_the_models_length_cut_are_said_with_the_numbers(tmp_path: Path) -> None:
+    record = planned({"max_tokens": 2045})
+    figures = {"prompt_tokens": 8, "output_tokens": 2040, "finish_reason": "length"}
+    (told,) = marks_of(tmp_path / "cut", record, **figures)
+    assert told == (
+        "6 replies were cut before their 2,045 tokens: a prompt of 8 left room for 2,040 within "
+        "the 2,048 of the model."
+    )
+    assert marks_of(tmp_path / "end", record, **{**figures, "finish_reason": "stop"}) == ()
+    assert marks_of(tmp_path / "all", record, **{**figures, "output_tokens": 2045}) == ()

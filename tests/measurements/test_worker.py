@@ -193,7 +193,78 @@ def test_each_second_the_worker_says_how_it_does_and_how_the_server_does(tmp_pat
         assert metrics["ttft_sum_s"] == ""
 
 
+def test_a_fresh_worker_pays_no_set_up_inside_its_first_ttft(tmp_path: Path) -> None:
+    load = {"concurrency": 1, "requests": 3, "max_tokens": 2, "warmup": 0}
+    with (
+        ScheduledServer(tmp_path, ttft_ms=100, gap_ms=1) as server,
+        worker(tmp_path, server.url, load=load) as run,
+    ):
+        assert run.wait() == 0
+        first, *_ = run.rows("requests.csv")
+        assert float(first["connect_s"]) > 0
+        assert 0.1 <= float(first["ttft_s"]) < 0.13
+
+
+def test_the_summary_of_an_open_loop_has_the_time_from_plan_beside_the_service_time(
+    tmp_path: Path,
+) -> None:
+    load = {"concurrency": 1, "rate": 10.0, "requests": 8, "max_tokens": 6, "warmup": 0}
+    with (
+        ScheduledServer(tmp_path, ttft_ms=250, gap_ms=50) as server,
+        worker(tmp_path, server.url, load=load) as run,
+    ):
+        assert run.wait() == 0
+        summary = run.record()["summary"]
+    assert summary["rate"] == 10.0
+    assert summary["e2e_s"]["mean"] == pytest.approx(0.507, abs=0.04)
+    assert summary["from_plan_s"]["mean"] == pytest.approx(1.9, abs=0.2)
+    assert summary["output_tokens_per_s"] == pytest.approx(12.0, abs=2.0)
+
+
+def synthetic_run(tmp_path: Path, api: str, **script: Any) -> tuple[int, dict[str, Any], set[str]]:
+    """Return exit code, record and prompt lengths of a run with prompts of 200 tokens."""
+    with (
+        ScheduledServer(tmp_path, ttft_ms=1, gap_ms=1, **script) as server,
+        worker(
+            tmp_path,
+            server.url,
+            target={"base_url": server.url, "served_model": "tiny-lm", "api": api},
+            load={"concurrency": 4, "requests": 12, "max_tokens": 2},
+            prompts={"tokens": 200},
+        ) as run,
+    ):
+        code = run.wait()
+        lengths = {row["prompt_tokens"] for row in run.rows("requests.csv")}
+        prompts = [entry["prompt"] for entry in server.send_log()]
+        assert len(set(prompts)) == len(prompts)
+        return code, run.record(), lengths
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_synthetic_prompts_have_exactly_the_asked_length_by_the_engines_own_count(
+    tmp_path: Path, api: str
+) -> None:
+    code, _, lengths = synthetic_run(tmp_path, api, template_tokens=9)
+    assert (code, lengths) == (0, {"200"})
+
+
+def test_without_tokenize_completions_get_token_ids(tmp_path: Path) -> None:
+    code, _, lengths = synthetic_run(tmp_path, "completions")
+    assert (code, lengths) == (0, {"200"})
+
+
+def test_an_engine_that_has_neither_is_said_in_one_sentence(tmp_path: Path) -> None:
+    code, record, lengths = synthetic_run(tmp_path, "chat")
+    assert (code, record["state"], lengths) == (1, "failed", set())
+    assert record["sentence"] == (
+        "This engine cannot be asked for prompts of an exact length: it has no /tokenize, and chat "
+        "takes no token ids; choose a prompt set instead."
+    )
+
+
 BAD = [
+    ({"prompts": {"tokens": 200}}, "/tokenize did not answer: "),
+    ({"load": {"rate": -1.0}}, "The rate has to be more than 0"),
     ({"prompts": {"source": "none.txt"}}, "none.txt cannot be read"),
     ({"load": {"concurrency": 0}}, "The concurrency has to be from 1 to 256."),
     ({"load": {"requests": 0, "max_tokens": 0}}, "at least 1. The number of tokens has to be"),

@@ -4,7 +4,7 @@ import pytest
 from fakes.fake_environment import fake_checkpoint
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QComboBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.charts.recent import StreamRow
@@ -15,9 +15,11 @@ from app.panels.load_panel import LoadPanel, choose_prompt_file
 from app.panels.log_panel import MOST_LINES, LogPanel
 from app.panels.numbers_panel import NumbersPanel
 from app.panels.stream_panel import StreamPanel
+from app.window.enabling import Situation, enabled
 from engine_launcher.preflight import Problem
 from engine_launcher.settings import EngineSettings, EngineView
 from engine_launcher.states import EngineState
+from measurements.plan import Prompts
 from measurements.states import RunState
 from measurements.statistics import figures
 
@@ -164,6 +166,52 @@ def test_a_load_is_what_the_form_says(qtbot: QtBot, load: LoadPanel) -> None:
 def test_no_number_of_requests_means_until_stopped(load: LoadPanel) -> None:
     assert load.load().requests is None
     assert load.requests.text() == "until stopped"
+
+
+def choose(qtbot: QtBot, box: QComboBox, text: str) -> None:
+    box.setFocus()
+    for _ in range(box.findText(text) - box.currentIndex()):
+        qtbot.keyClick(box, Qt.Key.Key_Down)
+    assert box.currentText() == text
+
+
+def test_a_closed_loop_has_no_rate(load: LoadPanel) -> None:
+    assert load.load().rate is None
+    assert load.load().duration_s is None
+    assert not load.rate.isEnabled()
+
+
+@pytest.mark.parametrize("arrival", ["constant", "Poisson"])
+def test_an_open_loop_has_a_rate_and_a_cap_out_of_its_way(
+    qtbot: QtBot, load: LoadPanel, arrival: str
+) -> None:
+    retype(qtbot, load.concurrency, "8")
+    qtbot.keyClick(load.concurrency, Qt.Key.Key_Return)
+    choose(qtbot, load.loop, f"open loop, {arrival}")
+    for field, text in ((load.rate, "2.5"), (load.duration, "30")):
+        retype(qtbot, field, text)
+        qtbot.keyClick(field, Qt.Key.Key_Return)
+    found = load.load()
+    assert (found.rate, found.arrival, found.duration_s) == (2.5, arrival.lower(), 30.0)
+    assert found.concurrency == 256
+    load.loop.setCurrentIndex(0)
+    assert (load.load().rate, load.load().concurrency) == (None, 8)
+
+
+def test_the_form_of_a_run_under_way_cannot_be_changed(load: LoadPanel) -> None:
+    load.loop.setCurrentIndex(1)
+    assert load.rate.isEnabled()
+    going_on = Situation(engine=EngineState.READY, run=RunState.MEASURING)
+    load.apply_enabled(enabled(going_on))
+    assert not load.loop.isEnabled()
+    assert not load.rate.isEnabled()
+    assert not load.duration.isEnabled()
+
+
+def test_prompts_have_a_unique_prefix_unless_they_share_one(qtbot: QtBot, load: LoadPanel) -> None:
+    assert load.chosen_prompts().unique_prefix
+    choose(qtbot, load.prompts, "shared prefix")
+    assert load.chosen_prompts() == Prompts(source="shared", unique_prefix=False)
 
 
 def test_letters_cannot_be_typed_into_a_number(qtbot: QtBot, load: LoadPanel) -> None:
