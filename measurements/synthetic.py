@@ -48,7 +48,7 @@ def of_ids(tokens: int) -> Recipe:
 
 
 async def of_words(tokens: int, count: Count) -> Recipe:
-    """Return the recipe for prompts of `tokens` tokens, by at most 41 counts; PromptError if none.
+    """Return the recipe for prompts of `tokens` tokens, by at most 39 counts; PromptError if none.
 
     A word's cost is what it adds to the opening. That costs add up holds for all tokenizers that
     split at blanks, and is tried out on two samples before anything is measured.

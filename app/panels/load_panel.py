@@ -150,7 +150,7 @@ class LoadPanel(QWidget):
         self.duration = whole_box(
             0, 1_000_000, 0, "Seconds after which no more is sent; at 0 there is no limit.", " s"
         )
-        self.duration.setSpecialValueText("any time")
+        self.duration.setSpecialValueText("∞")
         self.max_tokens = whole_box(1, 100_000, _DEFAULT.max_tokens, "Longest reply, in tokens.")
         self.temperature = real_box(
             0,
@@ -195,10 +195,11 @@ class LoadPanel(QWidget):
         layout.addWidget(self.slider)
         self.ignore_eos.setAccessibleName("Replies of full length")
         form = grid()
-        add_row(form, "Arrival", self.loop, self.rate)
+        add_row(form, "Arrival", self.loop)
+        add_pair(form, ("Rate", self.rate), ("For", self.duration))
         add_row(form, "Prompts", self.prompts)
         add_pair(form, ("Max tokens", self.max_tokens), ("Temp.", self.temperature))
-        add_pair(form, ("Requests", self.requests), ("For", self.duration))
+        add_row(form, "Requests", self.requests)
         add_row(form, "Warm-up", self.warmup, self.ignore_eos)
         layout.addLayout(form)
         buttons = QHBoxLayout()
