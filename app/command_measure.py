@@ -15,6 +15,7 @@ from app.terminal import Progress, complain, emit
 from engine_launcher.settings import DTYPES, EngineSettings
 from measurements import prompts
 from measurements.plan import MAX_CONCURRENCY, MAX_RATE, Load, Prompts
+from measurements.prompt_sets import SETS, SHARED
 
 _ENGINE = EngineSettings()
 _LOAD = Load()
@@ -72,9 +73,7 @@ def _add_load(group: "argparse._ArgumentGroup") -> None:
 
 def _add_prompts(group: "argparse._ArgumentGroup") -> None:
     add = group.add_argument
-    add(
-        "--prompts", metavar="NAME_OR_FILE", help=f"{', '.join(prompts.BUILT_IN)} or a file (short)"
-    )
+    add("--prompts", metavar="NAME_OR_FILE", help=f"{', '.join(SETS)} or a file (short)")
     tokens = whole("--input-tokens", 1, 10_000_000)
     add("--input-tokens", type=tokens, metavar="N", help="synthetic prompts of exactly N tokens")
     shared = "no unique prefix, so that the prefix cache counts (and --prompts shared)"
@@ -127,7 +126,7 @@ def _results(outcome: Outcome, kv: KvAnswer | str, arguments: argparse.Namespace
     reports = tool_words.read_reports([level.folder for level in levels_], arguments.tool)
     if arguments.json:
         return report.as_json(outcome, kv, reports)
-    heads = [f"batch {level.concurrency}" for level in levels_]
+    heads = [report.head(level.summary, level.concurrency) for level in levels_]
     comparison = tool_words.beside(heads, [level.summary for level in levels_], reports)
     return report.as_table(outcome, kv, comparison)
 
@@ -171,13 +170,13 @@ def _prompts(arguments: argparse.Namespace) -> Prompts:
     """Return the prompts; the set made for it shares its prefix without being told twice."""
     if arguments.prompts and arguments.input_tokens:
         raise BadInputError("--input-tokens makes prompts of its own: drop it or --prompts.")
-    default = prompts.SHARED if arguments.shared_prefix else _PROMPTS.source
+    default = SHARED if arguments.shared_prefix else _PROMPTS.source
     source = _prompt_source(arguments.prompts or default)
     return Prompts(
         source=source,
         tokens=arguments.input_tokens,
         seed=arguments.seed,
-        unique_prefix=not (arguments.shared_prefix or source == prompts.SHARED),
+        unique_prefix=not (arguments.shared_prefix or source == SHARED),
     )
 
 
@@ -224,7 +223,7 @@ def _default_model(places: Places) -> str:
 
 def _prompt_source(typed: str) -> str:
     """Return a built-in set's name, or a file's full path, after a look whether it can be used."""
-    source = typed if typed in prompts.BUILT_IN else str(Path(typed).expanduser().absolute())
+    source = typed if typed in SETS else str(Path(typed).expanduser().absolute())
     try:
         prompts.load(source)
     except prompts.PromptError as error:

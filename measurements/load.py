@@ -25,6 +25,7 @@ from measurements.run_folder.writer import Ended, Sent, Writer
 from measurements.states import RunState, step
 
 _SENDING = frozenset({RunState.WARMING_UP, RunState.MEASURING})
+_NO_PROMPT = Prepared("", b"")  # of a request whose turn never came
 
 
 def problem(settings: plan.Load) -> str:
@@ -215,7 +216,7 @@ class Load:
         return self._ends_ns is not None and now_ns >= self._ends_ns
 
     def _start_one(self, now_ns: int) -> None:
-        ticket = self._issue(now_ns)
+        ticket = self._issue(now_ns, self._tools.stock.take())
         connection = self._tools.pool.take()
         if connection is not None:
             self._send(ticket, connection, connection.connect_ns or None)
@@ -224,12 +225,12 @@ class Load:
         self._opening[ticket] = task
         task.add_done_callback(_raise_fault)
 
-    def _issue(self, now_ns: int) -> Ticket:
+    def _issue(self, now_ns: int, prepared: Prepared) -> Ticket:
         warmup = self.state is RunState.WARMING_UP
         request_id = sum(self._issued.values())
         self._issued[warmup] += 1
         planned_ns = self._arrivals.take(now_ns)
-        return Ticket(request_id, warmup, planned_ns, self.target, self._tools.stock.take())
+        return Ticket(request_id, warmup, planned_ns, self.target, prepared)
 
     async def _open_and_send(self, ticket: Ticket) -> None:
         try:
@@ -385,7 +386,7 @@ class Load:
         until_ns = now_ns if self._ends_ns is None else min(now_ns, self._ends_ns)
         while self._arrivals.is_late(until_ns) and not self._count_is_reached():
             ending = Ending(Status.CANCELLED, f"not sent when it was due; then {reason}")
-            self._log_unsent(self._issue(until_ns), ending)
+            self._log_unsent(self._issue(until_ns, _NO_PROMPT), ending)
 
     def _go(self, state: RunState) -> None:
         self.state = step(self.state, state)

@@ -1,10 +1,10 @@
-"""Prompt sets: built-in ones, and files of the person's own."""
+"""Prompts to send: a built-in set, or a file of the person's own."""
 
 import csv
 import io
 import random
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,9 @@ from typing import Any
 import msgspec
 
 from measurements import plan
+from measurements.prompt_sets import SETS
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
-LONG_WORDS = 520
-SHARED = "shared"  # the set whose prompts share a prefix: it is sent without a unique one
 
 
 class PromptError(ValueError):
@@ -54,115 +53,10 @@ class Prompt:
         return replace(self, conversation=({**first, "content": marked}, *others))
 
 
-_SHORT = (
-    "What does a key-value cache hold while a language model answers?",
-    "Why is the first token of a reply slower than the next ones?",
-    "Name three reasons why a web server may answer late.",
-    "Explain batching to somebody who bakes bread.",
-    "What is the difference between latency and throughput?",
-    "Write one honest sentence about the weather in April.",
-    "How many minutes are there in a leap year?",
-    "Give me a short definition of memory bandwidth.",
-    "Describe a lighthouse in two sentences.",
-    "Why do queues grow when a machine is nearly busy?",
-    "What happens when a cup of tea cools down?",
-    "List four rivers and the seas that they reach.",
-    "Translate into French: the train leaves at noon.",
-    "What would you ask a pilot before a flight?",
-    "Explain in one paragraph how a zip works.",
-    "Suggest a name for a small red boat, and say why.",
-)
-
-_SENTENCES = (
-    "The harbour office keeps a book in which every arrival is written down with its hour.",
-    "On most mornings the first boats come in before the lamps along the pier are put out.",
-    "A clerk compares the hour in the book with the hour that the captain wrote on board.",
-    "When the two do not agree, the clerk asks who looked at which clock, and when.",
-    "Some captains write the hour at which they saw the harbour, not the hour of mooring.",
-    "In a storm several boats wait outside, and then they all come in within a few minutes.",
-    "The book then shows one busy line, although each crew had waited for a different time.",
-    "An old rule says that the bell rings once for each boat, and never twice for the same.",
-    "Visitors believe that the bell keeps the time, but it only says that something happened.",
-    "The carpenter on the quay measures planks with a rule that he made himself.",
-    "He checks it against the brass rule in the office once a year, on the first of March.",
-    "If his rule has become shorter, he does not change the planks but the rule.",
-    "Every crate that leaves the store is weighed, and the weight is chalked on its lid.",
-    "Fish that waits in the sun loses weight, so the scale stands in the shade of the wall.",
-    "The store has eight doors, and with all of them open the carts still stand in a queue.",
-    "A ninth door was built last year, yet the queue is as long, because the road is narrow.",
-    "The teacher brings her class here to show them how waiting grows when nobody is idle.",
-    "She lets the children count carts for an hour and write down each one's waiting time.",
-    "The longest wait of the day is always remembered, and the usual one is always forgotten.",
-    "At noon the tide turns, the boats lean the other way, and the clerk closes the book.",
-)
-
-_TASKS = (
-    "Summarise the report above in three sentences.",
-    "Which clocks does the report mention, and how can they disagree?",
-    "What would you measure first in this harbour, and with what?",
-    "Write a letter to the clerk that asks for two changes.",
-    "List the people in the report and what each of them does.",
-    "Explain why the ninth door did not help.",
-    "Give the report a title and a one-line abstract.",
-    "Which sentence of the report is the most surprising one? Say why.",
-    "Turn the report into a short dialogue between the clerk and the teacher.",
-    "What does the report say about waiting, in your own words?",
-    "Find two claims in the report that a visitor could test.",
-    "Write five questions that the teacher could ask her class.",
-)
-
-
-def _short() -> list[Prompt]:
-    return [Prompt(f"short-{number}", text) for number, text in enumerate(_SHORT, 1)]
-
-
-def _long() -> list[Prompt]:
-    """Return a dozen prompts of 520 words and more, the same ones on every machine."""
-    return [
-        Prompt(f"long-{number}", f"{_report(number)}\n\n{task}")
-        for number, task in enumerate(_TASKS, 1)
-    ]
-
-
-def _report(number: int) -> str:
-    order = random.Random(number)  # noqa: S311 - a repeatable order of sentences, no secret
-    sentences: list[str] = []
-    while sum(len(sentence.split()) for sentence in sentences) < LONG_WORDS:
-        sentences += order.sample(_SENTENCES, len(_SENTENCES))
-    return " ".join(sentences)
-
-
-def _shared() -> list[Prompt]:
-    """Return prompts that begin with the same 520 words and end with a task of their own."""
-    report = _report(0)
-    return [
-        Prompt(f"shared-{number}", f"{report}\n\n{task}") for number, task in enumerate(_TASKS, 1)
-    ]
-
-
-def _mixed() -> list[Prompt]:
-    """Return short questions with one long prompt after every third."""
-    short, long = _short(), _long()
-    found = [
-        prompt
-        for number, question in enumerate(short)
-        for prompt in ((question, long[number // 3]) if number % 3 == 2 else (question,))  # noqa: PLR2004 - every third
-    ]
-    return [replace(prompt, prompt_id=f"mixed-{n}") for n, prompt in enumerate(found, 1)]
-
-
-BUILT_IN: dict[str, Callable[[], list[Prompt]]] = {
-    "short": _short,
-    "mixed": _mixed,
-    "long": _long,
-    SHARED: _shared,
-}
-
-
 def load(source: str) -> list[Prompt]:
     """Return the prompts of a built-in set or a file; PromptError where there are none."""
-    if source in BUILT_IN:
-        return BUILT_IN[source]()
+    if source in SETS:
+        return [Prompt(f"{source}-{n}", text) for n, text in enumerate(SETS[source](), 1)]
     path = Path(source)
     readers = {
         ".txt": _from_lines,
@@ -172,7 +66,7 @@ def load(source: str) -> list[Prompt]:
     }
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        known = ", ".join(BUILT_IN)
+        known = ", ".join(SETS)
         raise PromptError(
             f"{source} is neither a built-in prompt set ({known}) nor a .txt, .jsonl, .json or "
             ".csv file."

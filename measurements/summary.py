@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from measurements.gaps import pooled_gaps, with_chunk_tokens, with_mean_tokens
 from measurements.held import held_time, tokens_per_s
-from measurements.prompt_marks import prompt_marks
+from measurements.load_marks import load_marks
 from measurements.reply import Status
 from measurements.run_folder.reader import Run
 from measurements.run_folder.tables import Table
@@ -78,7 +78,7 @@ def summarize(run: Run) -> Summary:
         levels=tuple(_level(counted, float(level)) for level in levels) if levels.size > 1 else (),
         burst_share=share,
         client_lag_p99_s=lag,
-        marks=(*_marks(share, lag), *prompt_marks(counted.requests, _plan(run))),
+        marks=(*_marks(share, lag), *load_marks(counted.requests, _plan(run))),
     )
 
 

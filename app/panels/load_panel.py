@@ -32,7 +32,7 @@ from app.panels.forms import (
 from app.panels.slider_scale import LAST_POSITION, position_of, streams_at
 from app.window.enabling import Enabled
 from measurements.plan import MAX_CONCURRENCY, MAX_RATE, Load, Prompts
-from measurements.prompts import SHARED
+from measurements.prompt_sets import SHARED
 from measurements.states import RunState
 
 _PROMPTS = (

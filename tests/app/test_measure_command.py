@@ -126,6 +126,8 @@ def test_a_rate_that_the_cap_held_back_is_measured_less(lab: Lab, server: Schedu
     assert level["completed"] + level["cancelled"] == 50
     assert level["cancelled"] > 0
     assert level["failed"] == 0
+    (mark,) = [mark for mark in level["marks"] if "never sent" in mark]
+    assert mark.startswith(f"{level['cancelled']} requests were due and never sent: no more than 1")
 
 
 @pytest.mark.parametrize("words", [("--shared-prefix",), ("--prompts", "shared")])

@@ -150,6 +150,7 @@ def test_requests_that_were_due_and_never_sent_are_logged_as_cancelled(
             ends = run.rows("requests.csv")
             unsent = [row for row in ends if not row["sent_s"]]
             assert unsent
+            assert {row["prompt_id"] for row in unsent} == {""}
             assert {(row["status"], row["reason"]) for row in unsent} == {("cancelled", reason)}
             planned = np.sort([float(row["planned_s"]) for row in ends])
             assert np.diff(planned) == pytest.approx(0.02)

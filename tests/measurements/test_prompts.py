@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from measurements import plan
-from measurements.prompts import BUILT_IN, Prompt, PromptError, endless, load
+from measurements.prompt_sets import SETS
+from measurements.prompts import Prompt, PromptError, endless, load
 
 
-@pytest.mark.parametrize("name", sorted(BUILT_IN))
+@pytest.mark.parametrize("name", sorted(SETS))
 def test_a_built_in_set_has_a_dozen_different_prompts_each_with_an_id(name: str) -> None:
     prompts = load(name)
     assert len(prompts) >= 12

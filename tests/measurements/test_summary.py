@@ -249,6 +249,23 @@ def test_a_request_that_was_never_sent_has_no_time_from_plan(tmp_path: Path) -> 
     assert (summary.from_plan.n, summary.cancelled, summary.failed) == (1, 1, 0)
 
 
+def test_requests_that_were_due_and_never_sent_are_said(tmp_path: Path) -> None:
+    rows = together(
+        stream(1, 1.0, [(0.5, 1)], planned_s=1.0),
+        *(ended(n, "cancelled", planned_s=1.1) for n in (2, 3)),
+        ended(4, "cancelled", planned_s=1.0, sent_s=1.0),
+    )
+    load = {"rate": 10.0, "concurrency": 1}
+    opened = summarize(read(write_run(tmp_path / "open", record=planned(load), **rows)))
+    (told,) = opened.marks
+    assert told == (
+        "2 requests were due and never sent: no more than 1 could be in flight, and the run ended "
+        "before their turn."
+    )
+    closed = summarize(read(write_run(tmp_path / "closed", record=planned(), **rows)))
+    assert closed.marks == ()
+
+
 def marks_of(folder: Path, record: dict[str, Any], **figures: Any) -> tuple[str, ...]:
     parts = [
         stream(number, number * 1.0, [(0.1, 1), (0.2, 1)], prompt_id=f"p-{number % 2}", **figures)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fakes.scheduled_server import ScheduledServer
 from PySide6.QtCore import Qt
@@ -101,6 +102,26 @@ def test_the_numbers_on_the_screen_are_the_summarys(
         assert getattr(shown, name).n == getattr(summary, name).n
         assert getattr(shown, name).p50.value == pytest.approx(getattr(summary, name).p50.value)
     assert "12 done" in window.parts.load.counts.text()
+
+
+def test_an_open_loop_is_sent_at_its_rate_until_its_time_is_over(
+    qtbot: QtBot, window: MainWindow, server: ScheduledServer
+) -> None:
+    attach(qtbot, window, server.url)
+    load = window.parts.load
+    load.loop.setFocus()
+    qtbot.keyClick(load.loop, Qt.Key.Key_Down)
+    set_number(qtbot, load.rate, "20")
+    set_number(qtbot, load.duration, "1")
+    run(qtbot, window)
+    qtbot.waitUntil(lambda: ended(window), timeout=LIMIT_MS)
+    found = read(window.controller.folder)
+    assert found.record["ended_by"] == "time"
+    sent = found.sends["warmup"] == 0
+    assert found.sends["planned_s"][sent] == pytest.approx(
+        found.sends["planned_s"][sent][0] + np.arange(20) / 20
+    )
+    qtbot.waitUntil(lambda: "20 done" in load.counts.text(), timeout=LIMIT_MS)
 
 
 def test_a_run_that_goes_on_ends_with_the_window_and_its_folder_is_whole(

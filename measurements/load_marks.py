@@ -1,14 +1,15 @@
-"""What the prompts did to a run's figures, in words: cached prefixes, replies without room."""
+"""What the load did to a run's figures, in words. Pure."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from measurements.reply import Status
 from measurements.run_folder.tables import Table
 
 
-def prompt_marks(requests: Table, plan: Mapping[str, Any]) -> tuple[str, ...]:
+def load_marks(requests: Table, plan: Mapping[str, Any]) -> tuple[str, ...]:
     """Return sentences on the counted requests of a run with this plan."""
     load, prompts = (_part(plan, name) for name in ("load", "prompts"))
     marks = []
@@ -16,6 +17,7 @@ def prompt_marks(requests: Table, plan: Mapping[str, Any]) -> tuple[str, ...]:
         marks.append(_shared(requests))
     if isinstance(load.get("max_tokens"), int):
         marks.append(_cut(requests, load["max_tokens"]))
+    marks.append(_unsent(requests, load))
     return tuple(filter(None, marks))
 
 
@@ -34,9 +36,11 @@ def _shared(requests: Table) -> str:
             f"{cached[known].sum():,.0f} of {whole[known].sum():,.0f} prompt tokens came from the "
             "prefix cache."
         )
-    different = len(set(map(str, requests["prompt_id"])))
-    count = len(requests["prompt_id"])
-    return f"Prompts without a unique prefix, {different} different in {count} requests: {told}"
+    sent = [str(prompt_id) for prompt_id in requests["prompt_id"] if prompt_id]
+    return (
+        f"Prompts without a unique prefix, {len(set(sent))} different in {len(sent)} requests: "
+        f"{told}"
+    )
 
 
 def _cut(requests: Table, max_tokens: int) -> str:
@@ -51,4 +55,18 @@ def _cut(requests: Table, max_tokens: int) -> str:
         f"{places.size} replies were cut before their {max_tokens:,} tokens: a prompt of "
         f"{prompt[first]:,.0f} left room for {output[first]:,.0f} within the "
         f"{prompt[first] + output[first]:,.0f} of the model."
+    )
+
+
+def _unsent(requests: Table, load: Mapping[str, Any]) -> str:
+    """Say how many requests of an open loop were due and still waiting when the run ended."""
+    waiting = (requests["status"] == Status.CANCELLED.value) & np.isnan(
+        requests["sent_s"].astype(float)
+    )
+    count = int(waiting.sum())
+    if load.get("rate") is None or not count:
+        return ""
+    return (
+        f"{count} requests were due and never sent: no more than {load.get('concurrency')} could "
+        "be in flight, and the run ended before their turn."
     )
