@@ -12,7 +12,7 @@ from app.kv import KvAnswer, engine_answer
 from app.measure import Assignment, Outcome, measure
 from app.places import Places, find_places
 from app.terminal import Progress, complain, emit
-from engine_launcher.settings import DTYPES, EngineSettings
+from engine_launcher.settings import DTYPES, EngineSettings, EngineView
 from measurements import prompts
 from measurements.plan import MAX_CONCURRENCY, MAX_RATE, Load, Prompts
 from measurements.prompt_sets import SETS, SHARED
@@ -114,11 +114,18 @@ def run(arguments: argparse.Namespace) -> int:
     places = find_places()
     task = assignment(arguments, places)
     outcome = measure(task, places.engines, Progress(sys.stderr), Interrupts())
-    kv = engine_answer(outcome.engine, arguments.model or "")
+    kv = engine_answer(outcome.engine, arguments.model or _namesake(outcome.engine, places))
     emit(_results(outcome, kv, arguments))
     if outcome.sentence:
         complain(outcome.sentence)
     return int(outcome.exit_code)
+
+
+def _namesake(engine: EngineView, places: Places) -> str:
+    """Return the lab's own checkpoint of the name that an attached server gives its model."""
+    folder = places.checkpoints / engine.checkpoint
+    known = engine.settings.kind == "attached" and engine.checkpoint and folder.is_dir()
+    return str(folder) if known else ""
 
 
 def _results(outcome: Outcome, kv: KvAnswer | str, arguments: argparse.Namespace) -> str:

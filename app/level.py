@@ -27,13 +27,13 @@ class Level:
     folder: Path
     view: RunView
     summary: Summary
-    ended_by_time: bool = False
+    ended_by: str = ""  # count, time, hand, app gone or failure; empty where a worker was killed
 
     @property
     def complete(self) -> bool:
         """Whether all that was asked for was measured: the requests, or all that the time held."""
         summary = self.summary
-        asked = max(1, summary.requests) if self.ended_by_time else self.asked
+        asked = max(1, summary.requests) if self.ended_by == "time" else self.asked
         return self.view.state is RunState.DONE and summary.completed == asked
 
 
@@ -58,7 +58,7 @@ def run_level(
         folder=session.folder,
         view=view,
         summary=summarize(run),
-        ended_by_time=run.record.get("ended_by") == "time",
+        ended_by=str(run.record.get("ended_by") or ""),
     )
 
 

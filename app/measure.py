@@ -116,7 +116,8 @@ def _bring_up(
     """Start the engine, or attach to it, and wait until it is ready."""
     begin = engine.attach if settings.kind == "attached" else engine.start
     begin(settings)
-    for note in engine.view.notes:
+    said = engine.view.notes
+    for note in said:
         progress.say(note)
     while (view := engine.poll()).state is not EngineState.READY:
         # At rest with a phase: connecting to a server that somebody else runs.
@@ -125,6 +126,8 @@ def _bring_up(
         progress.update(f"engine: {view.phase or view.state}", f"{view.elapsed_s:.0f} s")
         interrupts.sleep(POLL_S)
     progress.say(f"engine ready after {view.elapsed_s:.0f} s at {view.base_url}")
+    for note in view.notes[len(said) :]:
+        progress.say(note)
 
 
 def _levels(

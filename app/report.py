@@ -34,9 +34,9 @@ def as_table(outcome: Outcome, kv: KvAnswer | str, comparison: str = "") -> str:
 
     `comparison`: a table of another tool's words, where one was asked for.
     """
-    parts = [_headline(outcome)]
-    if outcome.levels:
-        parts += [levels_table(outcome.levels), *_remarks(outcome.levels)]
+    if not outcome.levels:  # nothing was measured, and the sentence on stderr says why
+        return ""
+    parts = [_headline(outcome), levels_table(outcome.levels), *_remarks(outcome.levels)]
     parts += [comparison, _kv_words(outcome, kv), _folders(outcome.levels)]
     return "\n\n".join(part for part in parts if part)
 
@@ -231,6 +231,7 @@ def _level_json(level: Level, said: ToolReport | None) -> dict[str, Any]:
         "cancelled": summary.cancelled,
         "failures": summary.failures,
         "state": str(level.view.state),
+        "ended_by": level.ended_by,
         "ttft_s": figures_json(summary.ttft),
         "itl_s": figures_json(summary.itl),
         "itl_is_chunk_gap": summary.itl_is_chunk_gap,

@@ -13,7 +13,7 @@ SPARSE_S = 15.0  # seconds between two progress lines where nobody watches a ter
 
 def emit(text: str) -> None:
     """Write a result to stdout."""
-    if sys.stdout is not None:
+    if sys.stdout is not None and text:
         with contextlib.suppress(BrokenPipeError):  # settle_stdout sees to it
             sys.stdout.write(text if text.endswith("\n") else text + "\n")
 

@@ -160,7 +160,8 @@ def _vllm(settings: EngineSettings, on_cpu: bool) -> _Parts:
         arguments += ["--tensor-parallel-size", str(settings.tensor_parallel)]
     if settings.dtype != "auto":
         arguments += ["--dtype", settings.dtype]
-    arguments.append("--enable-per-request-metrics")
+    # Queue and prefill time of each request, and its tokens from the prefix cache.
+    arguments += ["--enable-per-request-metrics", "--enable-prompt-tokens-details"]
     parts = _Parts(arguments, settings.served_name or model)
     if settings.eager or (settings.eager is None and on_cpu):
         arguments.append("--enforce-eager")

@@ -17,6 +17,8 @@ _MAX_LENGTH = 100_000_000  # tokens
 _MAX_PORT = 65535
 _GIB = 2**30
 _PORTS_TO_TRY = 200
+# What the lab itself says on the command line, and asks for afterwards.
+_OWNED = {"--port": "the port", "--model": "the model", "--served-model-name": "the served name"}
 
 
 @dataclass(frozen=True)
@@ -111,12 +113,23 @@ def _installation(settings: EngineSettings) -> Iterator[Problem]:
 
 def _words(settings: EngineSettings) -> Iterator[Problem]:
     try:
-        shlex.split(settings.extra_arguments)
+        words = shlex.split(settings.extra_arguments)
     except ValueError as error:
         yield Problem("extra_arguments", f"The further arguments do not parse: {error}.")
+    else:
+        yield from _owned(words)
     if settings.dtype not in DTYPES:
         sentence = f"“{settings.dtype}” is no dtype here: choose one of {', '.join(DTYPES)}."
         yield Problem("dtype", sentence, "auto")
+
+
+def _owned(words: list[str]) -> Iterator[Problem]:
+    """Find arguments that would make the engine another one than the lab waits for."""
+    for word in words:
+        what = _OWNED.get(word.partition("=")[0])
+        if what:
+            sentence = f"{word} is not for the further arguments: {what} has a field of its own."
+            yield Problem("extra_arguments", sentence)
 
 
 def _model(settings: EngineSettings) -> Iterator[Problem]:

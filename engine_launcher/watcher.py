@@ -93,10 +93,10 @@ class Watcher:
         wanted = self._order.served_model
         models = [] if self._order.kind == "transformers" else self._models()
         for entry in models:
-            if entry["id"] == wanted:
+            if wanted in {entry["id"], entry.get("root")}:  # root: the path or id that it loaded
                 return entry, []
         names = ", ".join(entry["id"] for entry in models)
-        if self._order.kind == "attached" and (not wanted or len(models) == 1) and models:
+        if self._order.kind == "attached" and not wanted and models:
             note = f"The server calls its model {models[0]['id']}."
             return models[0], [note] if len(models) == 1 else [f"The server has {names}."]
         if models or not wanted:

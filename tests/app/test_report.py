@@ -115,9 +115,9 @@ def test_an_open_loop_is_named_by_its_rate_and_has_both_times(
 
 
 def test_a_timed_level_is_complete_with_what_its_time_held(tmp_path: Path) -> None:
-    level = open_level(tmp_path / "open", asked=None, ended_by_time=True)
+    level = open_level(tmp_path / "open", asked=None, ended_by="time")
     assert level.complete
-    assert not replace(level, ended_by_time=False).complete
+    assert not replace(level, ended_by="count").complete
     nothing = replace(level.summary, requests=0, completed=0)
     assert not replace(level, summary=nothing).complete
 

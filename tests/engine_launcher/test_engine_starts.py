@@ -208,10 +208,23 @@ def test_stopping_leaves_an_attached_server_alone(
 
 
 @pytest.mark.parametrize("server", [("--served-as", "their-name")], indirect=True)
-def test_the_one_model_of_a_server_is_taken_and_it_is_said(engine: Engine, server: str) -> None:
-    until_up(engine, EngineSettings(url=server, served_name="tiny-lm"))
+def test_without_a_name_the_model_of_a_server_is_taken_and_it_is_said(
+    engine: Engine, server: str
+) -> None:
+    until_up(engine, EngineSettings(url=server, served_name=""))
     assert engine.view.served_model == "their-name"
     assert any("their-name" in note for note in engine.view.notes)
+
+
+@pytest.mark.parametrize("server", [("--served-as", "their-name")], indirect=True)
+def test_a_name_that_is_not_served_is_refused_with_those_that_are(
+    engine: Engine, server: str
+) -> None:
+    engine.attach(EngineSettings(url=server, served_name="nosuch", start_limit_s=1.0))
+    until(lambda: engine.poll().sentence)
+    assert engine.view.state == "stopped"
+    assert "“nosuch” is not served" in engine.view.sentence
+    assert "but their-name is" in engine.view.sentence
 
 
 def until_up(engine: Engine, settings: EngineSettings) -> None:

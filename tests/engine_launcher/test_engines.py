@@ -39,6 +39,7 @@ def test_vllm_on_a_cpu_is_started_eagerly_with_kv_space_in_bytes(python: Path) -
         "--max-model-len",
         "2048",
         "--enable-per-request-metrics",
+        "--enable-prompt-tokens-details",
         "--enforce-eager",
         "--kv-cache-memory-bytes",
         "2147483648",

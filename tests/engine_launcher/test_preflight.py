@@ -211,6 +211,9 @@ def test_the_language_part_of_a_model_with_eyes_counts(settings: EngineSettings)
         ("stop_grace_s", float("inf")),
         ("dtype", "float12"),
         ("extra_arguments", "--chat-template 'open"),
+        ("extra_arguments", "--seed 1 --port 9"),
+        ("extra_arguments", "--port=9"),
+        ("extra_arguments", "--served-model-name other"),
     ],
 )
 def test_an_absurd_value_names_its_field(
