@@ -12,13 +12,16 @@ import struct
 import sys
 from collections.abc import Callable
 from time import monotonic_ns, time_ns
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 from measurements.clock import ArrivalClock, ClockName, Readings
 from measurements.pump import Pump
 
 READ_SIZE = 16_384  # small enough to be decoded within one slice
 MOST_READS = 64  # of one socket, before the others have their turn
+# Bytes of one connection that were read and not yet used. Reading comes first, but a server that
+# sends faster than we decode may not fill the memory: beyond this its socket is left to fill up.
+MOST_UNUSED = MOST_READS * READ_SIZE
 _TIMESPEC = struct.Struct("@ll")
 _ANCILLARY_SIZE = socket.CMSG_SPACE(_TIMESPEC.size) if hasattr(socket, "CMSG_SPACE") else 0
 # Python has no name for it; the number holds for every common Linux architecture.
@@ -53,12 +56,18 @@ class Connection(Protocol):
     def send(self, data: bytes) -> None:
         """Send all of `data`; what the socket does not take at once follows by itself."""
 
+    def hold(self, size: int) -> None:
+        """Count bytes that the receiver keeps (negative: has used); too many stop the reading."""
+
+    def is_quiet(self) -> bool:
+        """Return whether it is open and nothing has come: no byte, no end, read or unread."""
+
     def close(self) -> None:
         """Close at once; nothing is delivered after this."""
 
 
 class _Delivery:
-    """What both kinds of connection share: who receives, and that nobody does after closing."""
+    """What both kinds of connection share: who receives, how much waits, and the end of it all."""
 
     def __init__(self, pump: Pump) -> None:
         self._pump = pump
@@ -66,20 +75,49 @@ class _Delivery:
         self.closed = False
         self.idle_since_ns = 0
         self.connect_ns = 0
+        self._ended = False  # the end was read
+        self._queued = 0  # reads on their way to the receiver
+        self._unused = 0  # bytes, in those reads and in the receiver's hold
+        self._paused = False
 
     def _deliver(self, read: Read) -> None:
+        self._ended = self._ended or not read.data
         if self.receiver is None:
             self.close()
-        else:
-            self._pump.post(self._hand_over, self.receiver, read)
+            return
+        self._queued += 1
+        self.hold(len(read.data))
+        self._pump.post(self._hand_over, self.receiver, read)
 
     def _hand_over(self, receiver: Receiver, read: Read) -> None:
+        self._queued -= 1
         if self.receiver is receiver and not self.closed:
             receiver(read)
+        self.hold(-len(read.data))
+
+    def hold(self, size: int) -> None:
+        self._unused += size
+        if self.closed or self._ended:
+            return
+        if not self._paused and self._unused >= MOST_UNUSED:
+            self._paused = True
+            self._pause()
+        elif self._paused and self._unused <= MOST_UNUSED // 2:
+            self._paused = False
+            self._resume()
+
+    def is_quiet(self) -> bool:
+        return not (self.closed or self._ended or self._queued)
 
     def close(self) -> None:
         self.closed = True
         self.receiver = None
+
+    def _pause(self) -> None:
+        raise NotImplementedError
+
+    def _resume(self) -> None:
+        raise NotImplementedError
 
 
 def user_read(pump: Pump, data: bytes, error: OSError | None = None) -> Read:
@@ -96,6 +134,7 @@ class SocketConnection(_Delivery):
         self._socket = sock
         self._loop = loop
         self._unsent = b""
+        self._send_error: OSError | None = None
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if SO_TIMESTAMPNS is not None:
             with contextlib.suppress(OSError):  # a kernel without it: user times
@@ -106,40 +145,64 @@ class SocketConnection(_Delivery):
 
     def send(self, data: bytes) -> None:
         """Send all of `data`; a failure is delivered as the connection's end."""
+        if self._unsent:
+            self._unsent += data
+        else:
+            self._write(data)
+
+    def _write(self, data: bytes) -> None:
         try:
             sent = self._socket.send(data)
         except (BlockingIOError, InterruptedError):
             sent = 0
         except OSError as error:
+            self._send_failed(error)
+            sent = len(data)
+        self._unsent = data[sent:]
+        if self._unsent:
+            self._loop.add_writer(self._socket.fileno(), self._send_rest)
+
+    def _send_failed(self, error: OSError) -> None:
+        if self._ended:
             self._deliver(user_read(self._pump, b"", error))
             return
-        if sent < len(data):
-            self._unsent = data[sent:]
-            self._loop.add_writer(self._socket.fileno(), self._send_rest)
+        # What the server said before it hung up comes first: 413, say, and why.
+        self._send_error = error
+        self._loop.call_soon(self._drain)
 
     def _send_rest(self) -> None:
         self._loop.remove_writer(self._socket.fileno())
-        self.send(self._unsent)
+        self._write(self._unsent)
 
     def _drain(self) -> None:
         # Until there is no more, even after a short read: libuv reports an error once, and a reset
         # that comes with the last bytes would go unseen behind them.
         for _ in range(MOST_READS):
-            polled_ns = monotonic_ns()
-            try:
-                data, ancillary, _, _ = self._socket.recvmsg(READ_SIZE, _ANCILLARY_SIZE)
-            except (BlockingIOError, InterruptedError):
+            if self.closed or self._ended or self._paused:
                 return
-            except OSError as error:
-                self._end(user_read(self._pump, b"", error))
+            if not self._read_once():
                 return
-            read = self._stamped(data, kernel_time_ns(ancillary), polled_ns)
-            if not data:
-                self._end(read)
-                return
-            self._deliver(read)
-            if self.closed:
-                return
+        # For the same reason nobody else may wake us for the rest.
+        self._loop.call_soon(self._drain)
+
+    def _read_once(self) -> bool:
+        """Read and deliver; return whether there may be more."""
+        polled_ns = monotonic_ns()
+        try:
+            data, ancillary, _, _ = self._socket.recvmsg(READ_SIZE, _ANCILLARY_SIZE)
+        except (BlockingIOError, InterruptedError):
+            if self._send_error is not None:
+                self._end(user_read(self._pump, b"", self._send_error))
+            return False
+        except OSError as error:
+            self._end(user_read(self._pump, b"", error))
+            return False
+        read = self._stamped(data, kernel_time_ns(ancillary), polled_ns)
+        if not data:
+            self._end(read._replace(error=self._send_error))
+            return False
+        self._deliver(read)
+        return True
 
     def _stamped(self, data: bytes, kernel_ns: int | None, polled_ns: int) -> Read:
         wall_ns, now_ns, checked_ns = time_ns(), monotonic_ns(), time_ns()
@@ -151,6 +214,25 @@ class SocketConnection(_Delivery):
     def _end(self, read: Read) -> None:
         self._loop.remove_reader(self._socket.fileno())
         self._deliver(read)
+
+    def is_quiet(self) -> bool:
+        """Return whether nothing has come, also since the loop's last poll."""
+        if not super().is_quiet():
+            return False
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            return True
+        except OSError:
+            return False
+        return False
+
+    def _pause(self) -> None:
+        self._loop.remove_reader(self._socket.fileno())
+
+    def _resume(self) -> None:
+        # A new poll reports an error anew, so none is lost meanwhile.
+        self._loop.add_reader(self._socket.fileno(), self._drain)
 
     def close(self) -> None:
         """Close at once."""
@@ -184,8 +266,8 @@ class ProtocolConnection(_Delivery, asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport (called by the loop)."""
-        if isinstance(transport, asyncio.Transport):
-            self._transport = transport
+        # uvloop's has all the methods of asyncio.Transport, and is none by its class.
+        self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         """Deliver bytes (called by the loop)."""
@@ -201,6 +283,14 @@ class ProtocolConnection(_Delivery, asyncio.Protocol):
         """Send all of `data`."""
         if self._transport is not None:
             self._transport.write(data)
+
+    def _pause(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def _resume(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def close(self) -> None:
         """Close at once."""

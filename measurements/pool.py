@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import errno
 import functools
+import os
 import socket
 import ssl
 import sys
@@ -59,6 +61,10 @@ async def resolve(url: str) -> Endpoint:
     return Endpoint(parts.hostname, port, tls, addresses)
 
 
+def _is_fresh(connection: Connection) -> bool:
+    return connection.is_quiet() and monotonic_ns() - connection.idle_since_ns <= REUSE_WITHIN_NS
+
+
 class Pool:
     """Connections to one endpoint: opened before they are needed for a send, reused when idle."""
 
@@ -66,21 +72,29 @@ class Pool:
         self.endpoint = endpoint
         self._pump = pump
         self._addresses = list(endpoint.addresses)
+        # Reading the system's certificates takes milliseconds: once, and before anything is timed.
+        self._tls = ssl.create_default_context() if endpoint.tls else None
         self._idle: list[Connection] = []
         self._in_use: set[Connection] = set()
 
     def take(self) -> Connection | None:
         """Return an idle connection that the server has not closed, if there is one."""
-        self._drop_stale()
-        if not self._idle:
-            return None
-        connection = self._idle.pop()
-        self._in_use.add(connection)
-        return connection
+        while self._idle:
+            connection = self._idle.pop()
+            if _is_fresh(connection):
+                self._in_use.add(connection)
+                return connection
+            connection.close()
+        return None
 
     async def stand_by(self, number: int) -> None:
         """Have `number` idle connections; what cannot be opened is left to a request to tell."""
-        self._drop_stale()
+        waiting, self._idle = self._idle, []
+        for old in waiting:
+            if _is_fresh(old):
+                self._idle.append(old)
+            else:
+                old.close()
         missing = range(number - len(self._idle))
         outcomes = await asyncio.gather(*(self.open() for _ in missing), return_exceptions=True)
         for connection in outcomes:
@@ -90,14 +104,21 @@ class Pool:
             self.give_back(connection, reusable=True)
             connection.connect_ns = connect_ns  # its first request has that to tell
 
-    async def open(self) -> Connection:
-        """Open a connection and time it; OSError where no address accepts one."""
+    async def open(self, limit_s: float | None = CONNECT_LIMIT_S) -> Connection:
+        """Open a connection and time it; OSError where no address accepts one.
+
+        TimeoutError, which is one, where none has done so after `limit_s` (None: no limit).
+        """
         began_ns = monotonic_ns()
         try:
-            async with asyncio.timeout(CONNECT_LIMIT_S):
+            async with asyncio.timeout(limit_s) as limit:
                 connection = await self._first_that_accepts()
         except TimeoutError as error:
-            raise OSError(f"no connection within {CONNECT_LIMIT_S:.0f} s") from error
+            if not limit.expired():  # the system's own limit
+                raise
+            raise TimeoutError(f"no connection within {limit_s:g} s") from error
+        if connection.closed:  # the end came with the handshake, before anybody could receive it
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
         connection.connect_ns = monotonic_ns() - began_ns
         self._in_use.add(connection)
         return connection
@@ -106,7 +127,7 @@ class Pool:
         """Take a connection back: kept if it can carry another request, else closed."""
         self._in_use.discard(connection)
         connection.receiver = None
-        if reusable and not connection.closed:
+        if reusable and connection.is_quiet():
             connection.connect_ns = 0
             connection.idle_since_ns = monotonic_ns()
             self._idle.append(connection)
@@ -119,14 +140,6 @@ class Pool:
             connection.close()
         self._idle.clear()
         self._in_use.clear()
-
-    def _drop_stale(self) -> None:
-        oldest_ns = monotonic_ns() - REUSE_WITHIN_NS
-        fresh = [c for c in self._idle if not c.closed and c.idle_since_ns >= oldest_ns]
-        for connection in self._idle:
-            if connection not in fresh:
-                connection.close()
-        self._idle = fresh
 
     async def _first_that_accepts(self) -> Connection:
         last = OSError("the host has no address")
@@ -160,11 +173,10 @@ class Pool:
 
     async def _wrap(self, sock: socket.socket) -> Connection:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        tls = self.endpoint.tls
         _, connection = await asyncio.get_running_loop().create_connection(
             functools.partial(ProtocolConnection, self._pump),
             sock=sock,
-            ssl=ssl.create_default_context() if tls else None,
-            server_hostname=self.endpoint.host if tls else None,
+            ssl=self._tls,
+            server_hostname=self.endpoint.host if self._tls else None,
         )
         return connection

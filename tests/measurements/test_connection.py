@@ -1,21 +1,34 @@
 """Real sockets: what was sent arrives whole, in order, and with the moment of its arrival."""
 
 import asyncio
+import contextlib
 import socket
 import statistics
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from time import monotonic_ns
+from typing import Any
 
 import pytest
 from fakes.waiting import until
 
 from measurements import connection
-from measurements.connection import READ_SIZE, ProtocolConnection, Read, SocketConnection
+from measurements.connection import (
+    MOST_READS,
+    MOST_UNUSED,
+    READ_SIZE,
+    ProtocolConnection,
+    Read,
+    SocketConnection,
+)
 from measurements.pump import Pump
 
 DEADLINE_S = 10.0
+LINGER_0 = b"\1\0\0\0\0\0\0\0"
+
+
+Runner = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class Pair:
@@ -36,7 +49,9 @@ class Pair:
 async def connected() -> AsyncIterator[Pair]:
     loop = asyncio.get_running_loop()
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        sock = socket.create_connection(listener.getsockname())
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * MOST_UNUSED)
+        sock.connect(listener.getsockname())
         sock.setblocking(False)
         other, _ = listener.accept()
     pair = Pair(SocketConnection(sock, Pump(loop), loop), other)
@@ -47,12 +62,20 @@ async def connected() -> AsyncIterator[Pair]:
         other.close()
 
 
-def run(test: Callable[[Pair], Awaitable[None]]) -> None:
+def run(test: Callable[[Pair], Awaitable[None]], runner: Runner = asyncio.run) -> None:
     async def body() -> None:
         async with connected() as pair:
             await test(pair)
 
-    asyncio.run(body())
+    runner(body())
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def runner(request: pytest.FixtureRequest) -> Runner:
+    if request.param == "asyncio":
+        return asyncio.run
+    found: Runner = pytest.importorskip("uvloop").run
+    return found
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells when bytes arrived")
@@ -119,8 +142,7 @@ def test_the_other_sides_close_is_a_read_without_data() -> None:
 
 def test_a_reset_is_a_read_with_its_error() -> None:
     async def test(pair: Pair) -> None:
-        linger_0 = b"\1\0\0\0\0\0\0\0"
-        pair.other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_0)
+        pair.other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_0)
         pair.other.close()
         await until(lambda: bool(pair.reads))
         assert isinstance(pair.reads[-1].error, ConnectionResetError)
@@ -128,14 +150,109 @@ def test_a_reset_is_a_read_with_its_error() -> None:
     run(test)
 
 
-def test_a_reset_right_behind_the_last_bytes_is_seen() -> None:
+def test_a_reset_right_behind_the_last_bytes_is_seen(runner: Runner) -> None:
     async def test(pair: Pair) -> None:
-        linger_0 = b"\1\0\0\0\0\0\0\0"
-        pair.other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_0)
+        pair.other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_0)
         pair.other.send(b"last")
         pair.other.close()
         await until(lambda: bool(pair.reads) and not pair.reads[-1].data)
         assert isinstance(pair.reads[-1].error, ConnectionResetError)
+
+    run(test, runner)
+
+
+@pytest.mark.parametrize("size", [READ_SIZE, MOST_UNUSED * 3])
+def test_a_reset_behind_more_than_one_turns_bytes_is_seen(size: int, runner: Runner) -> None:
+    async def test(pair: Pair) -> None:
+        pair.other.setblocking(False)
+        pair.ours._pause()  # so that all of it waits in the kernel when the reset comes
+        waiting = 0
+        with contextlib.suppress(BlockingIOError):
+            while waiting < size:
+                waiting += pair.other.send(bytes(min(READ_SIZE, size - waiting)))
+        pair.other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_0)
+        pair.other.close()
+        pair.ours._resume()
+        await until(lambda: bool(pair.reads) and not pair.reads[-1].data)
+        assert isinstance(pair.reads[-1].error, ConnectionResetError)
+        assert 0 < len(pair.received) <= waiting
+
+    run(test, runner)
+
+
+def test_a_reset_behind_many_small_reads_is_seen(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "READ_SIZE", 1)
+
+    async def test(pair: Pair) -> None:
+        pair.other.send(bytes(MOST_READS * 3))
+        pair.other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_0)
+        pair.other.close()
+        await until(lambda: bool(pair.reads) and not pair.reads[-1].data)
+        assert isinstance(pair.reads[-1].error, ConnectionResetError)
+        assert len(pair.received) == MOST_READS * 3
+
+    run(test, runner)
+
+
+def test_a_server_that_floods_is_read_no_faster_than_its_bytes_are_used(runner: Runner) -> None:
+    async def test(pair: Pair) -> None:
+        pair.other.setblocking(False)
+        pair.ours.hold(MOST_UNUSED)  # nobody uses what comes
+        pair.other.send(b"first")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert pair.received == b""
+        pair.ours.hold(-MOST_UNUSED)
+        await until(lambda: pair.received == b"first")
+
+    run(test, runner)
+
+
+def test_an_answer_is_read_though_the_server_hung_up_on_the_request(runner: Runner) -> None:
+    async def test(pair: Pair) -> None:
+        pair.other.send(b"413: too large")
+        pair.other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_0)
+        pair.other.close()
+        pair.ours.send(b"a large request")  # fails, before anything was read
+        await until(lambda: len(pair.reads) == 2)
+        assert pair.reads[0].data == b"413: too large"
+        assert isinstance(pair.reads[1].error, ConnectionError)
+
+    run(test, runner)
+
+
+def test_what_is_sent_in_several_calls_leaves_in_their_order(runner: Runner) -> None:
+    async def test(pair: Pair) -> None:
+        pair.other.setblocking(False)
+        parts = [bytes([number]) * 3_000_000 for number in range(3)]
+        for part in parts:
+            pair.ours.send(part)
+        received = bytearray()
+
+        def all_there() -> bool:
+            with contextlib.suppress(BlockingIOError):
+                received.extend(pair.other.recv(1 << 22))
+            return len(received) == 9_000_000
+
+        await until(all_there)
+        assert received == b"".join(parts)
+
+    run(test, runner)
+
+
+def test_a_connection_is_quiet_until_anything_comes_though_the_loop_did_not_look() -> None:
+    async def test(pair: Pair) -> None:
+        assert pair.ours.is_quiet()
+        pair.other.send(b"x")
+        assert not pair.ours.is_quiet()
+        pair.ours._drain()
+        assert not pair.ours.is_quiet()  # read, and on its way to the receiver
+        await until(lambda: bool(pair.reads))
+        assert pair.ours.is_quiet()
+        pair.other.close()
+        assert not pair.ours.is_quiet()
 
     run(test)
 

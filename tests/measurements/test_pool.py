@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from time import monotonic_ns
@@ -9,6 +10,7 @@ from time import monotonic_ns
 import pytest
 from fakes.waiting import until
 
+from measurements.connection import Read
 from measurements.pool import REUSE_WITHIN_NS, EndpointError, Pool, resolve
 from measurements.pump import Pump
 
@@ -56,6 +58,57 @@ def test_a_connection_that_the_server_closed_is_not_reused() -> None:
             other.close()
             await until(lambda: connection.closed)
             assert pool.take() is None
+
+    asyncio.run(test())
+
+
+def test_an_end_that_came_with_the_last_bytes_makes_a_connection_unfit() -> None:
+    async def test() -> None:
+        async with pool_and_server() as (pool, listener):
+            connection = await pool.open()
+            other, _ = listener.accept()
+            got: list[Read] = []
+
+            def received(read: Read) -> None:
+                got.append(read)
+                pool.give_back(connection, reusable=True)
+
+            connection.receiver = received
+            other.sendall(b"answer")
+            other.close()
+            await until(lambda: bool(got))
+            assert pool.take() is None
+            assert connection.closed
+
+    asyncio.run(test())
+
+
+def test_a_close_that_the_loop_has_not_seen_yet_is_seen_before_a_reuse() -> None:
+    async def test() -> None:
+        async with pool_and_server() as (pool, listener):
+            connection = await pool.open()
+            other, _ = listener.accept()
+            pool.give_back(connection, reusable=True)
+            other.close()
+            assert pool.take() is None
+
+    asyncio.run(test())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems answer from a full queue")
+def test_a_server_that_accepts_nobody_is_left_after_the_limit() -> None:
+    async def test() -> None:
+        with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
+            waiting = [socket.socket() for _ in range(3)]
+            for sock in waiting:
+                sock.setblocking(False)
+                sock.connect_ex(listener.getsockname())
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            pool = Pool(await resolve(url), Pump(asyncio.get_running_loop()))
+            with pytest.raises(TimeoutError, match=r"no connection within 0\.1 s"):
+                await pool.open(limit_s=0.1)
+            for sock in waiting:
+                sock.close()
 
     asyncio.run(test())
 
