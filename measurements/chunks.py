@@ -85,13 +85,15 @@ class _Body(msgspec.Struct):
 
 _NO_METRICS = _Metrics()
 _decoder = msgspec.json.Decoder(_Body)
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # the last: a nest of lists
 
 
 def decode(data: bytes) -> Chunk:
     """Read one event's data; NotAChunkError with a sentence where they are something else."""
     try:
         body = _decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        error_message = _error(body)
+    except _UNREADABLE as error:
         raise NotAChunkError(f"an event is no chunk ({error}): {excerpt(data)}") from error
     choices = body.choices or ()
     pieces, finish_reason = _generated(choices)
@@ -102,7 +104,7 @@ def decode(data: bytes) -> Chunk:
         role=not pieces and _says_role(choices),
         finish_reason=finish_reason,
         usage=_usage(body.usage) if body.usage is not None else None,
-        error=_error(body),
+        error=error_message,
         queue_ns=_ns(metrics.queue_time_ms),
         prefill_ns=_ns(metrics.time_to_first_token_ms),
         response_id=body.id,
@@ -112,10 +114,9 @@ def decode(data: bytes) -> Chunk:
 def error_message(data: bytes) -> str:
     """Return what an error body says, JSON or not, as one short line."""
     try:
-        value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _message(msgspec.json.decode(data)) or excerpt(data)
+    except _UNREADABLE:
         return excerpt(data)
-    return _message(value) or excerpt(data)
 
 
 def excerpt(data: bytes, limit: int = 200) -> str:

@@ -20,13 +20,14 @@ class Event(NamedTuple):
 class EventDecoder:
     """Decode one stream. Lines end with LF, CR or CRLF, wherever the reads were cut."""
 
-    __slots__ = ("_after_cr", "_at_start", "_data", "_name", "_size", "_tail")
+    __slots__ = ("_after_cr", "_at_start", "_data", "_name", "_size", "_tail", "_tail_size")
 
     def __init__(self) -> None:
         self._tail: list[bytes] = []  # the pieces of a line that has not ended yet
         self._data: list[bytes] = []
         self._name = b""
-        self._size = 0  # bytes held back, in tail and data
+        self._tail_size = 0  # bytes
+        self._size = 0  # bytes of data, with a line end each
         self._after_cr = False
         self._at_start = True
 
@@ -39,12 +40,13 @@ class EventDecoder:
         events: list[Event] = []
         for line in lines:
             if line.startswith(b"data: "):
-                self._data.append(line[6:])
+                self._add(line[6:])
             elif line:
                 self._field(line)
             elif self._data:
                 events.append(Event(b"\n".join(self._data), self._name))
                 self._data.clear()
+                self._size = 0
                 self._name = b""
             else:
                 self._name = b""
@@ -61,10 +63,11 @@ class EventDecoder:
         first, *others = received.split(b"\n")
         self._tail.append(first)
         if not others:
-            self._size += len(first)
+            self._tail_size += len(first)
             return []
         lines = [b"".join(self._tail), *others[:-1]]
         self._tail = [others[-1]]
+        self._tail_size = len(others[-1])
         if self._at_start:
             self._at_start = False
             lines[0] = lines[0].removeprefix(_BOM)
@@ -74,15 +77,17 @@ class EventDecoder:
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"data":
-            self._data.append(value)
+            self._add(value)
         elif name == b"event":
             self._name = value
         # Comments (no name), id, retry and unknown fields say nothing about tokens.
 
+    def _add(self, value: bytes) -> None:
+        self._data.append(value)
+        self._size += len(value) + 1
+
     def _bound(self) -> None:
-        if len(self._tail) == 1:
-            self._size = len(self._tail[0]) + sum(map(len, self._data))
-        if self._size > MAX_EVENT_BYTES:
+        if self._size + self._tail_size > MAX_EVENT_BYTES:
             raise EventTooLongError(
                 f"one event is longer than {MAX_EVENT_BYTES // 2**20} MiB: no stream of tokens"
             )

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import httpx2
 import openai
 
+from measurements.http1 import request_head
 from measurements.plan import Plan
 from measurements.prompts import Prompt
 
@@ -104,14 +105,11 @@ def call_options(plan: Plan) -> dict[str, Any]:
 
 
 def _head(request: httpx2.Request) -> bytes:
-    lines = [b"%s %s HTTP/1.1" % (request.method.encode(), request.url.raw_path)]
-    lines += [
-        b"%s: %s" % (name, value)
-        for name, value in request.headers.raw
-        if name.lower() != b"content-length"
+    headers = [
+        (name, value) for name, value in request.headers.raw if name.lower() != b"content-length"
     ]
     # httpx2 writes the length last; a test compares every byte.
-    return b"\r\n".join(lines) + b"\r\nContent-Length: "
+    return request_head(request.method, request.url.raw_path, headers) + b"Content-Length: "
 
 
 def _json(value: Any) -> bytes:

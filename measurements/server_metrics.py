@@ -23,6 +23,7 @@ NAMES: tuple[tuple[str, ...], ...] = (
     ("vllm:time_to_first_token_seconds_count",),
 )
 ANSWER_LIMIT_NS = 5_000_000_000
+PAGE_LIMIT = 16 * 1024 * 1024  # bytes; vLLM's is about 100 kB
 _MEANS = frozenset({"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"})  # shares, not counts
 _WANTED = "|".join(re.escape(name) for names in NAMES for name in names)
 _SAMPLE = re.compile(rf"^({_WANTED})(?:\{{[^\n]*\}})?[ \t]+([-+0-9.eE]+)".encode(), re.MULTILINE)
@@ -115,6 +116,7 @@ class Scraper:
                 self._response.feed_eof()
         except HttpError:
             self.useless = True
+        self.useless = self.useless or len(self._page) > PAGE_LIMIT
         if self._response.complete:
             self._answered(read.at_ns)
         elif not read.data or self.useless:

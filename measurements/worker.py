@@ -17,6 +17,7 @@ from typing import Any
 from measurements import commands, exact_length, machine, prompts, synthetic
 from measurements.client_watch import ClientWatch
 from measurements.connection import SO_TIMESTAMPNS
+from measurements.http1 import RequestError
 from measurements.load import Load, Tools, problem
 from measurements.plan import Plan
 from measurements.pool import Endpoint, EndpointError, Pool, resolve
@@ -97,7 +98,7 @@ async def _prepared(folder: Path, plan: Plan) -> "Worker":
         source = await _prompt_source(plan)
         template = await make_template(plan, os.environ.get(API_KEY_VARIABLE))
         writer = Writer(folder, monotonic_ns(), keep_text=plan.keep_text)
-    except (EndpointError, prompts.PromptError) as error:
+    except (EndpointError, RequestError, prompts.PromptError) as error:
         raise CannotStartError(str(error)) from error
     except OSError as error:
         raise CannotStartError(_cannot_write(error)) from error

@@ -121,3 +121,12 @@ def test_an_error_body_gives_its_message_as_one_line() -> None:
 def test_an_excerpt_is_short_and_survives_bad_bytes() -> None:
     assert excerpt(b"x" * 1000) == "x" * 200 + "…"
     assert excerpt(b"a\xffb") == "a\ufffdb"
+
+
+NEST = b'{"error":' + b"[" * 200_000
+
+
+def test_a_nest_of_lists_is_no_chunk_and_has_no_message() -> None:
+    with pytest.raises(NotAChunkError, match="recursion"):
+        decode(NEST)
+    assert error_message(NEST).startswith('{"error":[[')

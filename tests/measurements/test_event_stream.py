@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from measurements import event_stream
 from measurements.event_stream import MAX_EVENT_BYTES, Event, EventDecoder, EventTooLongError
 
 
@@ -119,3 +120,26 @@ def test_wherever_the_reads_are_cut_the_events_are_the_same(
 def test_byte_by_byte_the_events_are_the_same(lines: list[bytes], ends: list[bytes]) -> None:
     stream = b"".join(line + end for line, end in zip(lines, ends, strict=False))
     assert decode(*(stream[i : i + 1] for i in range(len(stream)))) == decode(stream)
+
+
+@pytest.mark.parametrize("line", [b"data:\n", b"data: x\n", b"data", b": comment"])
+def test_an_event_that_never_ends_is_not_held_beyond_the_limit(
+    line: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_stream, "MAX_EVENT_BYTES", 1_000)
+    decoder = EventDecoder()
+
+    def endless() -> None:
+        for _ in range(1_001):
+            assert decoder.feed(line) == []
+
+    with pytest.raises(EventTooLongError):
+        endless()
+
+
+def test_many_events_have_no_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_stream, "MAX_EVENT_BYTES", 100)
+    decoder = EventDecoder()
+    for _ in range(100):
+        assert len(decoder.feed(b"data: x\n\ndata: y\nid: 1\n\nda")) == 2
+        assert decoder.feed(b"ta: z\n\n") == [Event(b"z")]

@@ -8,6 +8,7 @@ import openai
 import pytest
 
 from measurements import prepare
+from measurements.http1 import RequestError
 from measurements.plan import Load, Plan, Target
 from measurements.prepare import Prepared, Stock
 from measurements.prompts import Prompt
@@ -86,6 +87,11 @@ def test_the_bytes_are_those_of_the_openai_client(make_plan: Any, prompt: Prompt
 def test_without_a_key_the_usual_placeholder_is_sent() -> None:
     template = asyncio.run(prepare.make_template(plan("http://127.0.0.1:8000/v1"), None))
     assert b"authorization: Bearer EMPTY\r\n" in template.fill(PROMPTS[0])
+
+
+def test_a_key_that_would_break_the_request_is_refused() -> None:
+    with pytest.raises(RequestError, match="'authorization'"):
+        asyncio.run(prepare.make_template(plan("http://127.0.0.1:8000/v1"), "key\n"))
 
 
 def test_a_stock_hands_out_requests_in_order_whether_built_ahead_or_not() -> None:

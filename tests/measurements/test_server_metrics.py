@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from fakes.scheduled_server import ScheduledServer
 
+from measurements import server_metrics
 from measurements.pool import Pool, resolve
 from measurements.pump import Pump
 from measurements.server_metrics import Row, Scraper, parse
@@ -71,12 +72,16 @@ def test_a_real_server_is_asked_again_and_again(tmp_path: Path) -> None:
     assert not useless
 
 
-@pytest.mark.parametrize("page", ["404", "html", "not http"])
-def test_a_server_without_such_a_page_is_asked_no_more(page: str) -> None:
+@pytest.mark.parametrize("page", ["404", "html", "not http", "endless"])
+def test_a_server_without_such_a_page_is_asked_no_more(
+    page: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_metrics, "PAGE_LIMIT", 1_000)
     answers = {
         "404": b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
         "html": b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>",
         "not http": b"hello\r\n",
+        "endless": b"HTTP/1.1 200 OK\r\n\r\n" + b"vllm:num_requests_running 1\n" * 100,
     }
 
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
