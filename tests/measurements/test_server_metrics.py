@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from fakes.raw_server import OK, always, serving
 from fakes.scheduled_server import ScheduledServer
 
 from measurements import server_metrics
@@ -72,16 +73,12 @@ def test_a_real_server_is_asked_again_and_again(tmp_path: Path) -> None:
     assert not useless
 
 
-@pytest.mark.parametrize("page", ["404", "html", "not http", "endless"])
-def test_a_server_without_such_a_page_is_asked_no_more(
-    page: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server_metrics, "PAGE_LIMIT", 1_000)
+@pytest.mark.parametrize("page", ["404", "html", "not http"])
+def test_a_server_without_such_a_page_is_asked_no_more(page: str) -> None:
     answers = {
         "404": b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
         "html": b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>",
         "not http": b"hello\r\n",
-        "endless": b"HTTP/1.1 200 OK\r\n\r\n" + b"vllm:num_requests_running 1\n" * 100,
     }
 
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -98,3 +95,14 @@ def test_a_server_without_such_a_page_is_asked_no_more(
     rows, useless = asyncio.run(test())
     assert rows == []
     assert useless
+
+
+def test_a_page_that_never_ends_is_asked_for_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_metrics, "PAGE_LIMIT", 1_000)
+    page = OK + b"\r\n" + b"vllm:num_requests_running 1\n" * 100
+
+    async def test() -> tuple[list[Row], bool]:
+        async with serving(always(page)) as server:
+            return await asked(server.url, 1)
+
+    assert asyncio.run(test()) == ([], True)
