@@ -8,14 +8,24 @@ import sys
 import time
 from typing import TextIO
 
+# What a terminal obeys rather than shows: controls but tab and line end, and marks of direction.
+_OBEYED = [*range(9), *range(11, 32), *range(127, 160), 0x061C, 0x200E, 0x200F]
+_OBEYED += [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+_SHOWN = {code: f"\\u{code:04x}" for code in _OBEYED}
+
 SPARSE_S = 15.0  # seconds between two progress lines where nobody watches a terminal
+
+
+def harmless(text: str) -> str:
+    """Return text of a server or a file so that a terminal only shows it; JSON stays the same."""
+    return text.translate(_SHOWN)
 
 
 def emit(text: str) -> None:
     """Write a result to stdout."""
     if sys.stdout is not None and text:
         with contextlib.suppress(BrokenPipeError):  # settle_stdout sees to it
-            sys.stdout.write(text if text.endswith("\n") else text + "\n")
+            sys.stdout.write(harmless(text if text.endswith("\n") else text + "\n"))
 
 
 def settle_stdout() -> None:
@@ -35,7 +45,7 @@ def complain(sentence: str) -> None:
     """Write a sentence to stderr."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            sys.stderr.write(f"{sentence}\n")
+            sys.stderr.write(f"{harmless(sentence)}\n")
 
 
 def tolerate_any_encoding() -> None:
@@ -56,11 +66,13 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Write a line that stays."""
+        text = harmless(text)
         self._write(f"\r\x1b[K{text}\n" if self._watched else f"{text}\n")
 
     def update(self, step: str, figures: str) -> None:
         """Show a step and its figures; where nobody watches only when the step is new or old."""
         now = time.monotonic()
+        step, figures = harmless(step), harmless(figures)
         if self._watched:
             width = shutil.get_terminal_size().columns - 1
             self._write(f"\r\x1b[K{f'{step}  {figures}'[:width]}")

@@ -1,5 +1,6 @@
 """Small pieces that panels are built from."""
 
+import html
 from collections.abc import Iterable
 
 from PySide6.QtCore import QSize, Qt
@@ -58,17 +59,29 @@ def fill(panel: QWidget, content: QWidget) -> None:
 
 def muted(text: str = "") -> QLabel:
     """Return a quiet label."""
-    label = QLabel(text)
+    label = plain_label(text)
     label.setProperty("muted", "true")
     return label
 
 
+def plain_label(text: str = "") -> QLabel:
+    """Return a label that shows any text as it stands; Qt would take `<b>` for a command."""
+    label = QLabel(text)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    return label
+
+
+def set_plain_tip(widget: QWidget, text: str) -> None:
+    """Give a tip that holds a name from outside: tips have no switch for plain text."""
+    tagged = "<" in text  # without a tag Qt takes no text for HTML
+    widget.setToolTip(f"<span>{html.escape(text)}</span>" if tagged else text)
+
+
 def sentence_label(tone: str) -> QLabel:
     """Return a label for whole sentences; it takes no room while it is empty."""
-    label = QLabel()
+    label = plain_label()
     label.setProperty("tone", tone)
     label.setWordWrap(True)
-    label.setTextFormat(Qt.TextFormat.PlainText)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     label.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     label.hide()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QPlainTextEdit, QVBoxLayout, QWidget
 
-from app.panels.forms import card
+from app.panels.forms import card, set_plain_tip
 from app.window.theme import mono_font
 
 MOST_LINES = 5000
@@ -39,7 +39,7 @@ class LogPanel(QWidget):
         if path is None:
             self.view.setPlaceholderText("An attached server keeps its own log.")
         else:
-            self.view.setToolTip(f"The last {MOST_LINES:,} lines of {path}.")
+            set_plain_tip(self.view, f"The last {MOST_LINES:,} lines of {path}.")
 
     def append(self, lines: Sequence[str]) -> None:
         """Add lines at the end."""

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.panels.engine_panel import tone_of
-from app.panels.forms import muted, set_tone
+from app.panels.forms import muted, set_plain_tip, set_tone
 from app.panels.wording import NOTHING
 from app.window.theme import big_font, text_font
 from engine_launcher.states import EngineState
@@ -64,7 +64,7 @@ class Header(QWidget):
     def show_subject(self, text: str) -> None:
         """Say which checkpoint the figures and charts are about."""
         self.subject.setText(text)
-        self.subject.setToolTip(text)
+        set_plain_tip(self.subject, text)
 
     def show_figure(self, key: str, text: str) -> None:
         """Show one figure without its unit; nothing measured is a dash."""

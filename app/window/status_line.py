@@ -1,7 +1,9 @@
 """The line at the bottom: engine, run, where the log goes, and the lab's own lag."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QSizePolicy, QStatusBar
+from PySide6.QtWidgets import QSizePolicy, QStatusBar
+
+from app.panels.forms import muted
 
 _TIPS = {
     "engine": "State of the engine.",
@@ -20,10 +22,9 @@ class StatusLine(QStatusBar):
 
     def __init__(self) -> None:
         super().__init__()
-        self.labels = {name: QLabel() for name in _TIPS}
+        self.labels = {name: muted() for name in _TIPS}
         for name, label in self.labels.items():
             label.setToolTip(_TIPS[name])
-            label.setProperty("muted", "true")
         folder = self.labels["folder"]
         folder.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         folder.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

@@ -1,6 +1,7 @@
 import io
+import json
 
-from app.terminal import Progress
+from app.terminal import Progress, harmless
 
 
 class Terminal(io.StringIO):
@@ -48,3 +49,14 @@ def test_a_terminal_that_has_gone_does_not_end_the_measurement() -> None:
 
 def test_no_stderr_at_all_is_no_error() -> None:
     Progress(None).say("ready")
+
+
+def test_what_a_terminal_would_obey_is_shown_instead() -> None:
+    stream = Terminal()
+    Progress(stream).say("a\x1b]0;title\x07b\u202ec\x9bd")
+    assert stream.getvalue() == "\r\x1b[Ka\\u001b]0;title\\u0007b\\u202ec\\u009bd\n"
+
+
+def test_json_means_the_same_after_it_was_made_harmless() -> None:
+    value = {"reason": "\x1b[31m\x7f\x9b\u202e\u2028é\t"}
+    assert json.loads(harmless(json.dumps(value, ensure_ascii=False))) == value
