@@ -12,6 +12,7 @@ from measurements.kv.fields import ConfigError
 from measurements.run_folder.errors import RunFolderError
 
 _BAD_INPUT = 2
+_LONGEST_NAME = 80  # characters of a path in a sentence
 _SAID_IN_A_SENTENCE = (BadInputError, Refusal, RunFolderError, KvError, ConfigError)
 
 
@@ -23,6 +24,10 @@ def run(words: Sequence[str]) -> int:
         return int(arguments.run(arguments))
     except _SAID_IN_A_SENTENCE as error:
         complain(str(error))
+        return _BAD_INPUT
+    except OSError as error:
+        what = f"{str(error.filename)[:_LONGEST_NAME]}: " if error.filename else ""
+        complain(f"{what}{error.strerror or error}.")
         return _BAD_INPUT
     finally:
         settle_stdout()

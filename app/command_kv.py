@@ -7,6 +7,7 @@ from pathlib import Path
 from app.arguments import BadInputError, one_of, whole
 from app.describe import config_path
 from app.kv import DTYPES, TOKENS, KvAnswer, answer, model_answer
+from app.places import typed_path
 from app.terminal import emit
 from measurements.kv.arithmetic import DTYPE_BYTES, MOST, KvShape
 
@@ -65,7 +66,7 @@ def _answer(arguments: argparse.Namespace) -> KvAnswer:
 
 
 def _config(model: str) -> Path:
-    return config_path(model) or Path(model).expanduser()
+    return config_path(model) or typed_path(model)
 
 
 def _option(name: str) -> str:

@@ -10,7 +10,7 @@ from app.arguments import BadInputError, add_as, levels, one_of, real, whole
 from app.interrupts import Interrupts
 from app.kv import KvAnswer, engine_answer
 from app.measure import Assignment, Outcome, measure
-from app.places import Places, find_places
+from app.places import Places, find_places, typed_path
 from app.terminal import Progress, complain, emit
 from engine_launcher.settings import DTYPES, EngineSettings, EngineView
 from measurements import prompts
@@ -140,7 +140,7 @@ def _results(outcome: Outcome, kv: KvAnswer | str, arguments: argparse.Namespace
 
 def assignment(arguments: argparse.Namespace, places: Places) -> Assignment:
     """Return what the options ask for; raise `BadInputError` where that cannot be."""
-    runs_dir = (arguments.out or places.runs).expanduser().absolute()
+    runs_dir = typed_path(str(arguments.out or places.runs)).absolute()
     settings = _attached(arguments) if arguments.url else _started(arguments, places)
     load, chosen = _load(arguments), _prompts(arguments)
     _check_writable(runs_dir)
@@ -230,7 +230,7 @@ def _default_model(places: Places) -> str:
 
 def _prompt_source(typed: str) -> str:
     """Return a built-in set's name, or a file's full path, after a look whether it can be used."""
-    source = typed if typed in SETS else str(Path(typed).expanduser().absolute())
+    source = typed if typed in SETS else str(typed_path(typed).absolute())
     try:
         prompts.load(source)
     except prompts.PromptError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app import report, tool_words
 from app.arguments import BadInputError, add_as, one_of
-from app.places import find_places
+from app.places import find_places, typed_path
 from app.terminal import emit
 from measurements.run_folder.export import ExportDialect, export
 from measurements.run_folder.reader import RunEntry, list_runs, read
@@ -109,7 +109,7 @@ def export_(arguments: argparse.Namespace) -> int:
         decimal="," if arguments.semicolon else ".",
         bom=arguments.bom,
     )
-    destination = arguments.to.expanduser().absolute()
+    destination = typed_path(str(arguments.to)).absolute()
     rows = export(_folders(arguments), arguments.what, destination, dialect)
     emit(f"{rows} rows written to {destination}.")
     return 0
@@ -121,7 +121,7 @@ def _folders(arguments: argparse.Namespace) -> list[Path]:
 
 def _folder(word: str, runs_dir: Path) -> Path:
     """Return a run by its path or by its name in the lab's own folder."""
-    for folder in (Path(word).expanduser(), runs_dir / word):
+    for folder in (typed_path(word), runs_dir / word):
         if folder.is_dir():
             return folder.absolute()
     raise BadInputError(f"There is no run '{word}'; 'latency-lab runs' lists those in {runs_dir}.")
@@ -129,4 +129,4 @@ def _folder(word: str, runs_dir: Path) -> Path:
 
 def _runs_dir(arguments: argparse.Namespace) -> Path:
     folder: Path = arguments.out or find_places().runs
-    return folder.expanduser().absolute()
+    return typed_path(str(folder)).absolute()

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from app.places import typed_path
 from engine_launcher.settings import EngineView
 
 
@@ -30,7 +31,7 @@ def config_path(model: str) -> Path | None:
     """Return the config.json of a checkpoint's folder or of a cached hub id; None if not here."""
     if not model:
         return None
-    folder = Path(model).expanduser()
+    folder = typed_path(model)
     found = [folder / "config.json", *_cached_configs(model)]
     return next((path for path in found if path.is_file()), None)
 

@@ -26,6 +26,15 @@ class Places:
         return self.checkpoints / DEFAULT_CHECKPOINT
 
 
+def typed_path(text: str) -> Path:
+    """Return a path as a shell reads it: the tilde of a user that is not there stands as it is."""
+    path = Path(text)
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
+
+
 def places_in(root: Path) -> Places:
     """Return the places below one root."""
     return Places(
@@ -41,7 +50,7 @@ def find_places(environment: Mapping[str, str] = os.environ) -> Places:
     """Return the places of this lab: $LATENCY_LAB_HOME, else the checkout, else the user's data."""
     asked = environment.get(HOME_VARIABLE, "").strip()
     if asked:
-        return places_in(Path(asked).expanduser().absolute())
+        return places_in(typed_path(asked).absolute())
     return places_in(_checkout() or _user_data(environment) / "latency-lab")
 
 

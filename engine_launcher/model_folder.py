@@ -51,7 +51,10 @@ def own_name(model: str) -> str:
 
 def read_config(folder: Path) -> dict[str, Any]:
     """Return the language model's configuration; OSError or ValueError where it is unreadable."""
-    config: dict[str, Any] = json.loads((folder / "config.json").read_text("utf-8"))
+    try:
+        config: dict[str, Any] = json.loads((folder / "config.json").read_text("utf-8"))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     try:
         # A model with eyes keeps its language part in text_config.
         return config | (config.get("text_config") or {})

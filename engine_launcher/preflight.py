@@ -16,6 +16,7 @@ _MAX_RANKS = 64
 _MAX_LENGTH = 100_000_000  # tokens
 _MAX_PORT = 65535
 _GIB = 2**30
+_LONGEST_SHOWN = 80  # characters of a path that makes no sense
 _PORTS_TO_TRY = 200
 # What the lab itself says on the command line, and asks for afterwards.
 _OWNED = {"--port": "the port", "--model": "the model", "--served-model-name": "the served name"}
@@ -45,9 +46,9 @@ def check(settings: EngineSettings) -> tuple[Problem, ...]:
     """
     if settings.kind == "attached":
         return tuple(_url(settings))
-    absurd = tuple(_numbers(settings))
+    absurd = (*_numbers(settings), *_paths(settings))
     if absurd:
-        return absurd  # the other checks rely on sane numbers
+        return absurd  # the other checks rely on sane numbers and paths
     checks = (_installation, _words, _model, _shape, _port)
     return tuple(problem for one in checks for problem in one(settings))
 
@@ -102,6 +103,20 @@ def _kv_space(gib: float) -> Iterator[Problem]:
     if gib > total:
         sentence = f"{gib:g} GiB of KV space are more than this machine's {total:.1f} GiB of memory"
         yield Problem("kv_cache_gib", f"{sentence}: ask for less.", 2.0)
+
+
+def _paths(settings: EngineSettings) -> Iterator[Problem]:
+    """Yield what cannot even be looked at: a name too long, no such user, no permission."""
+    for name, typed in (("model", settings.model), ("python", str(settings.python or ""))):
+        try:
+            Path(typed).expanduser().exists()
+        except (OSError, ValueError, RuntimeError) as error:
+            reason = getattr(error, "strerror", None) or str(error).rstrip(".")
+            yield Problem(name, f"“{_short(typed)}” cannot be looked at: {reason}.")
+
+
+def _short(typed: str) -> str:
+    return typed if len(typed) <= _LONGEST_SHOWN else f"{typed[:_LONGEST_SHOWN]}…"
 
 
 def _installation(settings: EngineSettings) -> Iterator[Problem]:

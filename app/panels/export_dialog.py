@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.panels.forms import add_row, button, choice, grid, muted, say, sentence_label
+from app.places import typed_path
 from measurements.run_folder.export import ExportDialect, What
 from measurements.run_folder.reader import RunEntry
 
@@ -72,7 +73,7 @@ class ExportDialog(QDialog):
         return ExportOrder(
             runs=tuple(item.data(_FOLDER_ROLE) for item in chosen),
             what=self.what.currentData(),
-            destination=Path(self.destination.text().strip()).expanduser(),
+            destination=typed_path(self.destination.text().strip()),
             dialect=ExportDialect(
                 delimiter=dialect.delimiter, decimal=dialect.decimal, bom=self.bom.isChecked()
             ),

@@ -15,9 +15,11 @@ from app.panels.forms import (
     grid,
     say,
     sentence_label,
+    set_plain_tip,
     set_tone,
 )
 from app.panels.kv_form import SHAPE_FIELDS, KvTyped, answer, plain_shape
+from app.places import typed_path
 from app.window.theme import mono_font, text_font
 from measurements.kv.arithmetic import DTYPE_BYTES, KvLayout
 from measurements.kv.config import read_config
@@ -47,12 +49,12 @@ class KvPanel(QWidget):
     def set_model(self, model: str) -> None:
         """Take the model whose config.json `read_model` would read."""
         self._model = model
-        self.read.setToolTip(f"Fill in the shape from {model}/config.json.")
+        set_plain_tip(self.read, f"Fill in the shape from {model}/config.json.")
 
     def read_model(self) -> None:
         """Fill the form from the checkpoint's config.json."""
-        folder = Path(self._model).expanduser()
-        if not (folder / "config.json").is_file():
+        folder = typed_path(self._model)
+        if not _is_file(folder / "config.json"):
             self._show_error(
                 f"{self._model or 'The model'} has no config.json on this disk: choose a "
                 "checkpoint's folder in the engine panel."
@@ -147,3 +149,10 @@ def _number(value: str, tip: str) -> QLineEdit:
     field.setMaxLength(20)
     field.setMinimumWidth(60)
     return field
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name too long, a folder that is closed to us
+        return False
