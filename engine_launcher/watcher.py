@@ -23,6 +23,10 @@ HEALTH_LIMIT_S = 3.0
 MISSES = 2  # so many unanswered health checks in a row are more than a busy moment
 PROBE_LIMIT_S = 120.0  # the first request may compile
 _TEXT = "Hello"
+_LONGEST_ANSWER = 4 * 1024 * 1024  # bytes: more is no answer to any of these questions
+_LONGEST_NAME = 1024  # characters of a model's name
+_LONGEST_MESSAGE = 300  # characters of what an error says
+_LONGEST_CONTEXT = 10**9  # tokens
 
 _OK = 200
 _UNAUTHORIZED = 401
@@ -53,6 +57,14 @@ class Ready:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A whole answer."""
+
+    status_code: int
+    body: bytes
+
+
 class NotReadyError(Exception):
     """The engine is not ready; the text says why, in a sentence."""
 
@@ -79,8 +91,8 @@ class Watcher:
             api=api,
             version=version,
             per_chunk_usage=self._order.kind == "vllm" or bool(version),
-            root=listed.get("root") or "",
-            max_model_len=listed.get("max_model_len"),
+            root=_name(listed.get("root")),
+            max_model_len=_length(listed.get("max_model_len")),
             notes=(*notes, *more_notes),
         )
 
@@ -112,7 +124,7 @@ class Watcher:
             if self._order.kind == "vllm":
                 raise NotReadyError(f"The model list answers HTTP {answer.status_code}.")
             return []
-        return [entry for entry in listed if isinstance(entry, dict) and entry.get("id")]
+        return [entry for entry in listed if isinstance(entry, dict) and _name(entry.get("id"))]
 
     def _api(self, model: str) -> tuple[Literal["chat", "completions"], list[str]]:
         """Find out by one token each which of the two ways to ask the engine answers."""
@@ -129,7 +141,7 @@ class Watcher:
             f"A request of one token gets HTTP {chat.status_code}: {_message(chat)}"
         )
 
-    def _probe(self, path: str, body: dict[str, Any]) -> httpx2.Response:
+    def _probe(self, path: str, body: dict[str, Any]) -> Answer:
         body |= {"max_tokens": 1, "temperature": 0}
         return self._ask("POST", self._order.base_url + path, json=body, timeout=PROBE_LIMIT_S)
 
@@ -137,15 +149,20 @@ class Watcher:
         if listed.get("owned_by") != "vllm":
             return ""
         version = _json(self._ask("GET", f"{self._root}/version")).get("version")
-        return f"vllm {version}" if version else ""
+        return f"vllm {_name(version)}" if _name(version) else ""
 
-    def _ask(self, method: str, url: str, **options: Any) -> httpx2.Response:
+    def _ask(self, method: str, url: str, **options: Any) -> Answer:
         try:
-            return self._client.request(method, url, **options)
+            with self._client.stream(method, url, **options) as answer:
+                return Answer(answer.status_code, _bounded(answer, url))
         except httpx2.TimeoutException as error:
             raise NotReadyError(f"{url} does not answer.") from error
-        except httpx2.TransportError as error:
+        except httpx2.DecodingError as error:
+            raise NotReadyError(f"{url} answers with bytes that do not decode.") from error
+        except httpx2.HTTPError as error:
             raise NotReadyError(f"Nothing answers at {self._root}.") from error
+        except (httpx2.InvalidURL, UnicodeError) as error:
+            raise NotReadyError(f"{self._root} cannot be asked: it is no URL.") from error
 
 
 def wait_until_ready(watcher: Watcher) -> Ready:
@@ -181,20 +198,44 @@ def watch_health(watcher: Watcher) -> None:
         misses, silent = 0, status == _ENGINE_DEAD
 
 
-def _json(answer: httpx2.Response) -> dict[str, Any]:
+def _bounded(answer: httpx2.Response, url: str) -> bytes:
+    """Return the body; NotReadyError where it has no end in sight."""
+    body = bytearray()
+    deadline = time.monotonic() + PROBE_LIMIT_S
+    for piece in answer.iter_bytes():
+        body += piece
+        if len(body) > _LONGEST_ANSWER or time.monotonic() > deadline:
+            raise NotReadyError(f"{url} answers without an end.")
+    return bytes(body)
+
+
+def _name(value: object) -> str:
+    """Return a name that a server gives, "" where it is none."""
+    return value if isinstance(value, str) and len(value) <= _LONGEST_NAME else ""
+
+
+def _length(value: object) -> int | None:
+    """Return a number of tokens that a server gives, None where it is none."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 < value <= _LONGEST_CONTEXT else None
+
+
+def _json(answer: Answer) -> dict[str, Any]:
     try:
-        content = answer.json()
-    except ValueError:
+        content = json.loads(answer.body)
+    except (ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 
 
-def _message(answer: httpx2.Response) -> str:
+def _message(answer: Answer) -> str:
     """Return what an error says, in whichever of the usual places it says it."""
     content = _json(answer)
     error = content.get("error", content)
     found = error.get("message") or error.get("detail") if isinstance(error, dict) else error
-    return str(found or answer.text.strip()[:200] or "no reason given")
+    said = str(found or answer.body.decode("utf-8", "replace").strip() or "no reason given")
+    return said if len(said) <= _LONGEST_MESSAGE else said[:_LONGEST_MESSAGE] + "…"
 
 
 def _say(event: str, **facts: Any) -> None:
