@@ -84,6 +84,7 @@ class _Body(msgspec.Struct):
 
 
 _NO_METRICS = _Metrics()
+_LONGEST_MS = 1e9  # of a duration that a server gives: eleven days
 _decoder = msgspec.json.Decoder(_Body)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # the last: a nest of lists
 
@@ -182,4 +183,7 @@ def _message(value: Any) -> str:
 
 
 def _ns(milliseconds: float | None) -> int | None:
-    return None if milliseconds is None else round(milliseconds * 1_000_000)
+    """Return a duration that a server gives; None where it gives none, or an absurd one."""
+    if milliseconds is None or not 0 <= milliseconds <= _LONGEST_MS:
+        return None
+    return round(milliseconds * 1_000_000)

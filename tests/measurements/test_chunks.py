@@ -130,3 +130,8 @@ def test_a_nest_of_lists_is_no_chunk_and_has_no_message() -> None:
     with pytest.raises(NotAChunkError, match="recursion"):
         decode(NEST)
     assert error_message(NEST).startswith('{"error":[[')
+
+
+@pytest.mark.parametrize("milliseconds", [1e308, -5.0])
+def test_an_absurd_time_of_the_engine_is_not_measured(milliseconds: float) -> None:
+    assert chunk({"metrics": {"queue_time_ms": milliseconds}}).queue_ns is None
