@@ -5,6 +5,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -393,7 +394,9 @@ class Engine:
         """Keep the record on disk in step."""
         if self._record:
             self._record = replace(self._record, **facts)
-            records.write(self._engines_dir / self._record.engine_id, self._record)
+            # A full disk or a folder that is gone: what runs is stopped all the same.
+            with suppress(OSError):
+                records.write(self._engines_dir / self._record.engine_id, self._record)
 
     def _set(self, **changes: Any) -> None:
         self._view = replace(self._view, **changes)

@@ -56,7 +56,7 @@ class LogTail:
                 self._skip_backlog(file.seek(0, 2))
                 file.seek(self._position)
                 data = file.read(_READ_BYTES)
-        except FileNotFoundError:
+        except OSError:  # not there yet, or not any more
             return b""
         self._position += len(data)
         return data

@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -81,7 +82,8 @@ def sweep(engines_dir: Path, limit_s: float = 1.0) -> list[Process]:
             alive = members(record)
         survivors += alive
         if not alive:
-            records.write(folder, replace(record, ended_utc=datetime.now(UTC).isoformat()))
+            with suppress(OSError):  # it is looked at again next time
+                records.write(folder, replace(record, ended_utc=datetime.now(UTC).isoformat()))
     return survivors
 
 

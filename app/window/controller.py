@@ -200,7 +200,12 @@ class Controller(QObject):
         """Read what came; all of a past run in as many ticks as it takes."""
         more = self._tail is not None
         while more and self._tail is not None:
-            batch = self._tail.poll()
+            try:
+                batch = self._tail.poll()
+            except RunFolderError as error:
+                self._parts.load.show_error(str(error))
+                self._tail = None
+                return
             self.run.feed(batch)
             more = batch.more and time.monotonic() - began < _READ_BUDGET_S
 

@@ -1,6 +1,7 @@
 """However an engine comes to its end, none of its processes outlives it."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -181,3 +182,14 @@ def test_what_outlives_kill_is_named_with_its_memory() -> None:
     assert f"pid {os.getpid()} (" in problem.sentence
     assert "GiB" in problem.sentence
     assert _outlived([2**22 + 1]) == ()
+
+
+def test_an_engine_whose_folder_is_gone_is_stopped_all_the_same(
+    engine: Engine, tmp_path: Path
+) -> None:
+    engine.start(fake_settings(tmp_path, "--clinging"))
+    poll_until(engine, "ready")
+    shutil.rmtree(tmp_path / "engines")
+    engine.stop()
+    assert poll_until(engine, "stopped", "failed").state == "stopped"
+    assert living(tmp_path) == []
