@@ -351,6 +351,7 @@ class Engine:
             base_url=self._view.base_url,
             served_model=served_model,
             api_key=engines.api_key(settings),
+            engines_dir="" if settings.kind == "attached" else str(self._engines_dir.absolute()),
         )
         self._watcher.order(asdict(order))
         self._began = time.monotonic()

@@ -11,12 +11,15 @@ import sys
 import threading
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import httpx2
 
-from engine_launcher import urls
+from engine_launcher import records, sweep, urls
 
+GUARD_LIMIT_S = 20.0  # longer than a supervisor takes to end its engine
+GUARD_AGAIN_S = 0.1
 ASK_AGAIN_S = 0.25  # until ready
 HEALTH_EVERY_S = 1.0
 HEALTH_LIMIT_S = 3.0
@@ -42,6 +45,7 @@ class Order:
     base_url: str
     served_model: str
     api_key: str = ""
+    engines_dir: str = ""  # where the record of an engine that the lab started lies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,9 +247,23 @@ def _say(event: str, **facts: Any) -> None:
     sys.stdout.flush()
 
 
-def _end_with_stdin() -> None:
+def _end_with_stdin(order: Order) -> None:
     sys.stdin.read()
+    if order.engines_dir:
+        _guard(Path(order.engines_dir))
     os._exit(0)  # a probe may still be waiting for its answer
+
+
+def _guard(engines_dir: Path) -> None:
+    """Sweep until nothing is left: the app died, and its supervisor may have died with it.
+
+    An app that closes in order kills its watcher first. What a living supervisor looks after is
+    left to it.
+    """
+    deadline = time.monotonic() + GUARD_LIMIT_S
+    while any(records.open_records(engines_dir)) and time.monotonic() < deadline:
+        sweep.sweep(engines_dir)
+        time.sleep(GUARD_AGAIN_S)
 
 
 def main() -> None:
@@ -254,7 +272,7 @@ def main() -> None:
     if not line:
         return
     order = Order(**json.loads(line))
-    threading.Thread(target=_end_with_stdin, daemon=True).start()
+    threading.Thread(target=_end_with_stdin, args=(order,), daemon=True).start()
     headers = {"Authorization": f"Bearer {order.api_key}"} if order.api_key else {}
     trust_environment = not urls.is_loopback(order.base_url)  # no proxy on the way to ourselves
     with httpx2.Client(

@@ -16,6 +16,7 @@ from fakes.fake_environment import fake_settings, unused_port
 from engine_launcher import records, sweep
 from engine_launcher.engine import Engine, _outlived
 from engine_launcher.preflight import Refusal
+from engine_launcher.supervisor import process_table
 
 LEADER_AND_THREE = 4
 
@@ -123,12 +124,25 @@ def test_a_leader_that_is_killed_takes_its_children_along(engine: Engine, tmp_pa
     assert living(tmp_path) == []
 
 
+def test_killing_app_and_supervisor_at_once_ends_the_engine(
+    lab: subprocess.Popen, tmp_path: Path
+) -> None:
+    supervisor = record_of(tmp_path).supervisor_pid
+    os.kill(lab.pid, signal.SIGSTOP)
+    os.kill(supervisor, signal.SIGKILL)
+    lab.kill()
+    until(lambda: not living(tmp_path))
+
+
 def test_the_next_start_sweeps_what_a_dead_lab_left(
     lab: subprocess.Popen, engine: Engine, tmp_path: Path
 ) -> None:
     record = record_of(tmp_path)
-    # Both at once: nobody is left who could end the engine.
+    # All at once: nobody is left who could end the engine.
     os.kill(lab.pid, signal.SIGSTOP)
+    children = [process.pid for process in process_table() if process.parent == lab.pid]
+    (watcher,) = (pid for pid in children if pid != record.supervisor_pid)
+    os.kill(watcher, signal.SIGKILL)
     os.kill(record.supervisor_pid, signal.SIGKILL)
     lab.kill()
     lab.wait()
