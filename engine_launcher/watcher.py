@@ -109,7 +109,7 @@ class Watcher:
         wanted = self._order.served_model
         models = [] if self._order.kind == "transformers" else self._models()
         for entry in models:
-            if wanted in {entry["id"], entry.get("root")}:  # root: the path or id that it loaded
+            if wanted in (entry["id"], entry.get("root")):  # root: the path or id that it loaded
                 return entry, []
         names = ", ".join(entry["id"] for entry in models)
         if self._order.kind == "attached" and not wanted and models:
