@@ -193,7 +193,8 @@ def _legend(levels: Sequence[Level]) -> Iterator[str]:
 def _doubts(level: Level) -> Iterator[str]:
     name = f"{_head(level).capitalize()}:"
     for reason, times in level.summary.failures.items():
-        yield f"{name} {times} failed: {reason}"
+        if reason not in level.view.sentence:  # the run's own sentence says it once
+            yield f"{name} {times} failed: {reason}"
     if level.view.sentence:
         yield f"{name} {level.view.sentence}"
     if not level.complete:

@@ -84,6 +84,7 @@ class _Body(msgspec.Struct):
 
 
 _NO_METRICS = _Metrics()
+LONGEST_MESSAGE = 500  # characters: what vLLM says of a prompt that is too long has 300
 _LONGEST_MS = 1e9  # of a duration that a server gives: eleven days
 _decoder = msgspec.json.Decoder(_Body)
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # the last: a nest of lists
@@ -172,7 +173,7 @@ def _error(body: _Body) -> str | None:
 
 def _message(value: Any) -> str:
     if isinstance(value, str):
-        return excerpt(value.encode("utf-8", "replace"))
+        return excerpt(value.encode("utf-8", "replace"), LONGEST_MESSAGE)
     if not isinstance(value, dict):
         return ""
     for key in ("message", "error", "detail", "msg", "code"):

@@ -135,3 +135,9 @@ def test_a_nest_of_lists_is_no_chunk_and_has_no_message() -> None:
 @pytest.mark.parametrize("milliseconds", [1e308, -5.0])
 def test_an_absurd_time_of_the_engine_is_not_measured(milliseconds: float) -> None:
     assert chunk({"metrics": {"queue_time_ms": milliseconds}}).queue_ns is None
+
+
+def test_a_long_reason_is_kept_whole_and_an_endless_one_is_not() -> None:
+    reason = "Please reduce the length of the prompt. " * 8
+    assert error_message(json.dumps({"error": {"message": reason}}).encode()) == reason.strip()
+    assert len(error_message(json.dumps({"error": "x" * 10_000}).encode())) < 600
