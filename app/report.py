@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from typing import Any
 
@@ -98,6 +98,7 @@ def figures_table(heads: Sequence[str], summaries: Sequence[Summary]) -> str:
 def _rows(summaries: Sequence[Summary]) -> Iterator[_Row]:
     gap = "chunk gap" if any(s.itl_is_chunk_gap for s in summaries) else "ITL"
     yield from _figure_rows("TTFT", [s.ttft for s in summaries])
+    yield from _engine_rows(summaries)
     yield from _figure_rows(gap, [s.itl for s in summaries])
     yield from _figure_rows("TPOT", [s.tpot for s in summaries])
     if any(s.rate is not None for s in summaries):
@@ -108,6 +109,21 @@ def _rows(summaries: Sequence[Summary]) -> Iterator[_Row]:
     yield _row("requests failed", [s.failed for s in summaries], count)
     if any(s.cancelled for s in summaries):
         yield _row("requests cancelled", [s.cancelled for s in summaries], count)
+
+
+def _engine_rows(summaries: Sequence[Summary]) -> Iterator[_Row]:
+    """Yield what the engine itself says, where it says it: its share of each TTFT, its means."""
+    split = [s.ttft_split for s in summaries]
+    told = {
+        "TTFT in queue, mean, ms": [part.queue_s for part in split],
+        "TTFT in prefill, mean, ms": [part.prefill_s for part in split],
+        "TTFT, the rest, mean, ms": [part.rest_s for part in split],
+        "engine's TTFT mean, ms": [s.engine_ttft_mean_s for s in summaries],
+        "engine's ITL mean, ms": [s.engine_itl_mean_s for s in summaries],
+    }
+    for label, seconds in told.items():
+        if any(value is not None for value in seconds):
+            yield _row(label, [milliseconds(value) for value in seconds], number)
 
 
 def _figure_rows(name: str, figures: Sequence[Figures]) -> Iterator[_Row]:
@@ -240,6 +256,10 @@ def _level_json(level: Level, said: ToolReport | None) -> dict[str, Any]:
         "e2e_s": figures_json(summary.e2e),
         "from_plan_s": figures_json(summary.from_plan),
         "output_tokens_per_s": summary.output_tokens_per_s,
+        "ttft_split": asdict(summary.ttft_split),
+        "connect_mean_s": summary.connect_mean_s,
+        "engine_ttft_mean_s": summary.engine_ttft_mean_s,
+        "engine_itl_mean_s": summary.engine_itl_mean_s,
         "marks": list(summary.marks),
         "run_folder": str(level.folder),
         **as_key(said),

@@ -21,6 +21,8 @@ NAMES: tuple[tuple[str, ...], ...] = (
     ("vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"),
     ("vllm:time_to_first_token_seconds_sum",),
     ("vllm:time_to_first_token_seconds_count",),
+    ("vllm:inter_token_latency_seconds_sum", "vllm:time_per_output_token_seconds_sum"),
+    ("vllm:inter_token_latency_seconds_count", "vllm:time_per_output_token_seconds_count"),
 )
 ANSWER_LIMIT_NS = 5_000_000_000
 PAGE_LIMIT = 16 * 1024 * 1024  # bytes; vLLM's is about 100 kB
@@ -68,6 +70,7 @@ class Scraper:
         self._response = Response()
         self._page = bytearray()
         self._asked_ns = 0
+        self._awaited: asyncio.Future[None] | None = None
         self.useless = False
 
     def ask(self) -> None:
@@ -84,6 +87,19 @@ class Scraper:
         else:
             self._opening = asyncio.get_running_loop().create_task(self._open())
 
+    async def answer(self, limit_s: float) -> None:
+        """Ask anew and wait for the row that comes of it, for so long at most."""
+        if self.useless:
+            return
+        if self._opening is not None:
+            self._opening.cancel()
+            self._opening = None
+        self._drop()  # an answer that is under way tells of an earlier moment
+        self._awaited = asyncio.get_running_loop().create_future()
+        self.ask()
+        await asyncio.wait((self._awaited,), timeout=limit_s)
+        self._awaited = None
+
     def close(self) -> None:
         """Ask no more."""
         self.useless = True
@@ -95,6 +111,7 @@ class Scraper:
         try:
             connection = await self._pool.open()
         except OSError:
+            self._note_over()
             return  # the load says that the server is away
         finally:
             self._opening = None
@@ -121,6 +138,7 @@ class Scraper:
             self._answered(read.at_ns)
         elif not read.data or self.useless:
             self._drop()
+            self._note_over()
 
     def _answered(self, at_ns: int) -> None:
         if self._response.is_success:
@@ -128,6 +146,7 @@ class Scraper:
         else:
             self.useless = True
         self._drop()
+        self._pump.post(self._note_over)
 
     def _parsed(self, at_ns: int, page: bytes) -> None:
         row = parse(page)
@@ -136,7 +155,14 @@ class Scraper:
         else:
             self.useless = True
 
+    def _note_over(self) -> None:
+        if self._awaited is not None and not self._awaited.done():
+            self._awaited.set_result(None)
+        self._awaited = None
+
     def _drop(self) -> None:
         if self._connection is not None:
-            self._pool.give_back(self._connection, reusable=self._response.reusable)
+            # Outside of a run the pool stays as it is: a first request opens its own, and says so.
+            reusable = self._response.reusable and self._awaited is None
+            self._pool.give_back(self._connection, reusable=reusable)
             self._connection = None

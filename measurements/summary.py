@@ -1,12 +1,13 @@
 """What a run says, by the definitions of this lab: counted requests only, failures beside."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from measurements.engine_side import TtftSplit, engine_means, ttft_split
 from measurements.gaps import pooled_gaps, with_chunk_tokens, with_mean_tokens
 from measurements.held import held_time, tokens_per_s
 from measurements.load_marks import load_marks
@@ -36,6 +37,8 @@ class LoadFigures:
     failures: dict[str, int]  # reason: how many
     ttft: Figures
     ttft_answer: Figures
+    ttft_split: TtftSplit  # the engine's own shares of it
+    connect_mean_s: float | None  # of new connections; never part of a TTFT
     itl: Figures
     itl_is_chunk_gap: bool  # tokens per chunk are unknown
     tpot: Figures
@@ -62,6 +65,8 @@ class Summary(LoadFigures):
     levels: tuple[LoadFigures, ...]
     burst_share: float | None  # of counted chunks, those that shared a read
     client_lag_p99_s: float | None
+    engine_ttft_mean_s: float | None  # the engine's own, of all that it served meanwhile
+    engine_itl_mean_s: float | None
     marks: tuple[str, ...]  # why the figures may be wrong, in words
 
 
@@ -71,6 +76,7 @@ def summarize(run: Run) -> Summary:
     levels = np.unique(_measured(counted.requests["concurrency"]))
     share = _burst_share(counted.tokens)
     lag = _client_lag(run)
+    engine = engine_means(run.server_metrics, _first_token(counted.tokens))
     return Summary(
         **_fields(_level(counted, float(levels[0]) if levels.size == 1 else None, whole=True)),
         rate=_rate(run),
@@ -78,6 +84,8 @@ def summarize(run: Run) -> Summary:
         levels=tuple(_level(counted, float(level)) for level in levels) if levels.size > 1 else (),
         burst_share=share,
         client_lag_p99_s=lag,
+        engine_ttft_mean_s=engine.ttft_s,
+        engine_itl_mean_s=engine.itl_s,
         marks=(*_marks(share, lag), *load_marks(counted.requests, _plan(run))),
     )
 
@@ -119,6 +127,10 @@ def last_moment(run: Run) -> float:
     return max((float(_measured(column).max(initial=0.0)) for column in columns), default=0.0)
 
 
+def _first_token(tokens: Table) -> float:
+    return float(_measured(tokens["arrival_s"]).min(initial=np.inf))
+
+
 def _level(counted: _Counted, concurrency: float | None, *, whole: bool = False) -> LoadFigures:
     """Return the figures at one concurrency, or of all requests if `whole`."""
     requests, tokens = counted.requests, counted.tokens
@@ -142,6 +154,8 @@ def _level(counted: _Counted, concurrency: float | None, *, whole: bool = False)
         failures=_reasons(failed),
         ttft=figures(good["ttft_s"].astype(float)),
         ttft_answer=figures(good["ttft_answer_s"].astype(float)),
+        ttft_split=ttft_split(good),
+        connect_mean_s=mean(good["connect_s"].astype(float)),
         itl=figures(gaps.seconds, gaps.requests),
         itl_is_chunk_gap=gaps.of_chunks,
         tpot=figures(good["tpot_s"].astype(float)),
@@ -233,6 +247,8 @@ def as_json(summary: LoadFigures) -> dict[str, Any]:
         value = getattr(summary, name)
         if name == "levels":
             value = [as_json(level) for level in value]
+        elif name == "ttft_split":
+            value = asdict(value)
         document[_NAMES.get(name, name)] = figures_json(value) if name in _NAMES else value
     return {**document, "failed_share": summary.failed_share}
 

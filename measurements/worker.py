@@ -31,6 +31,7 @@ from measurements.states import RunState
 API_KEY_VARIABLE = "LATENCY_LAB_API_KEY"
 TICK_S = 0.02  # 50 times a second: flushes, time limits
 ROW_S = 1.0  # client.csv and server_metrics.csv
+METRICS_LIMIT_S = 1.0  # how long a run waits for the engine's totals before and after it
 STDIN = 0
 
 
@@ -138,16 +139,18 @@ class Worker:
     async def work(self) -> Ended:
         """Run until the load is over; everything that was logged is on disk then."""
         self._loop.set_exception_handler(self._on_fault)
+        await self._scraper.answer(METRICS_LIMIT_S)
         self._listen()
         gc.collect()
         gc.freeze()  # what is alive now stays: no collection need look at it again
         self._next_tick_s = self._loop.time()
         self._next_row_s = self._next_tick_s + ROW_S
-        self._scraper.ask()
         with first_in_line() as self._priority:
             self._load.start()
             self._tick()
             await self._load.over
+        if self._load.state is RunState.DONE:
+            await self._scraper.answer(METRICS_LIMIT_S)
         self._scraper.close()
         self._pool.close()
         return self._ended()

@@ -64,6 +64,8 @@ SERVER_METRICS = (
     "prefix_hits_total",
     "ttft_sum_s",
     "ttft_count",
+    "itl_sum_s",
+    "itl_count",
 )
 
 FILES = {

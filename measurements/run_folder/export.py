@@ -18,6 +18,7 @@ What = Literal["requests", "tokens", "summary"]
 
 _JOINED = ("run", "started_utc")
 _FIGURES = ("ttft_s", "ttft_answer_s", "itl_s", "tpot_s", "e2e_s", "from_plan_s")
+_SPLIT = ("ttft_queue_s", "ttft_prefill_s", "ttft_rest_s")
 _SUMMARY = (
     "level",
     "checkpoint",
@@ -32,6 +33,10 @@ _SUMMARY = (
     "output_chunks_per_s",
     "held_s",
     "in_flight_mean",
+    *_SPLIT,
+    "connect_mean_s",
+    "engine_ttft_mean_s",
+    "engine_itl_mean_s",
 )
 _SUMMARY_TEXT = frozenset({"level", "checkpoint"})
 # A spreadsheet runs a cell that begins so; an apostrophe in front makes it text.
@@ -175,8 +180,9 @@ def _summary_rows(folder: Path) -> Iterator[list[str]]:
 def _summary_row(level: str, checkpoint: str, figures: LoadFigures) -> list[str]:
     document = as_json(figures)
     flat = {f"{name}_{part}": v for name in _FIGURES for part, v in document[name].items()}
-    cells = {**document, **flat, "level": level, "checkpoint": checkpoint}
-    return [_cell(cells[name]) for name in _SUMMARY]
+    split = {f"ttft_{part}": value for part, value in document["ttft_split"].items()}
+    cells = {**document, **flat, **split, "level": level, "checkpoint": checkpoint}
+    return [_cell(cells.get(name)) for name in _SUMMARY]  # a level lacks the engine's means
 
 
 def _cell(value: object) -> str:

@@ -213,7 +213,7 @@ def field(value: object) -> str:
     if isinstance(value, str):
         return text_field(value)
     if isinstance(value, float):
-        return f"{value:.9g}"
+        return f"{value:.15g}"  # totals of a long-lived engine keep their last digits
     return str(value)
 
 

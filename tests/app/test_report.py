@@ -148,6 +148,36 @@ def test_the_document_has_seconds_and_null_where_nothing_was_measured(outcome: O
     assert document["kv_bytes"] == 47_185_920
 
 
+def test_the_engines_own_figures_stand_beside_the_labs_where_it_tells_them(
+    tmp_path: Path,
+) -> None:
+    arrivals = [(0.1, 1), (0.11, 1), (0.12, 1)]
+    parts = stream(0, 0.0, arrivals, queue_s=0.02, prefill_s=0.05)
+    metrics = [
+        {"at_s": 0.05, "ttft_sum_s": 0.0, "ttft_count": 0, "itl_sum_s": 0.0, "itl_count": 0},
+        {"at_s": 1.0, "ttft_sum_s": 0.09, "ttft_count": 1, "itl_sum_s": 0.018, "itl_count": 2},
+    ]
+    states = load_rows((0.0, "measuring", 1, 1), (1.0, "done", 1, 0))
+    folder = write_run(tmp_path / "run", **parts, load=states, server_metrics=metrics)
+    outcome = Outcome(
+        engine=ENGINE, levels=(level_of(folder, 1, asked=1),), exit_code=ExitCode.MEASURED
+    )
+    table = report.as_table(outcome, KV)
+    assert line_of(table, "TTFT in queue, mean, ms") == ["20.0"]
+    assert line_of(table, "TTFT in prefill, mean, ms") == ["50.0"]
+    assert line_of(table, "TTFT, the rest, mean, ms") == ["30.0"]
+    assert line_of(table, "engine's TTFT mean, ms") == ["90.0"]
+    assert line_of(table, "engine's ITL mean, ms") == ["9.00"]
+    (level,) = json.loads(report.as_json(outcome, KV))["levels"]
+    assert level["engine_ttft_mean_s"] == pytest.approx(0.09)
+    assert level["ttft_split"]["queue_s"] == pytest.approx(0.02)
+
+
+def test_an_engine_that_tells_nothing_has_no_rows(outcome: Outcome) -> None:
+    assert "engine's TTFT" not in report.as_table(outcome, KV)
+    assert "TTFT in queue" not in report.as_table(outcome, KV)
+
+
 def test_where_nothing_was_measured_there_is_still_one_document() -> None:
     outcome = Outcome(
         engine=ENGINE, levels=(), exit_code=ExitCode.ENGINE_FAILED, sentence="It ended."

@@ -23,6 +23,7 @@ Fields (each has a default, which the server's command line may set for all requ
     close              true: "Connection: close"
     template_tokens    a prompt has these and one a word, /tokenize says so too; null: always 8, and
                        no /tokenize. Token ids are counted as they are
+    queue_ms, prefill_ms   what the engine says of a reply, beside its usage
 """
 
 import json
@@ -45,6 +46,8 @@ class Script:
     writes: list[tuple[float, str]] | None = None
     close: bool = False
     template_tokens: int | None = None
+    queue_ms: float | None = None
+    prefill_ms: float | None = None
 
     def prompt_tokens(self, prompt: str | list[int]) -> int:
         """Count a prompt's tokens."""
@@ -208,6 +211,11 @@ def _ending(ask: Ask, script: Script, writes: list[Write]) -> list[Write]:
     tail = _event(ask, {}, total, finish="length")
     if ask.usage:
         usage = {"id": ask.response_id, "choices": [], "usage": _usage(ask, total)}
+        if script.queue_ms is not None:
+            usage["metrics"] = {
+                "queue_time_ms": script.queue_ms,
+                "time_to_first_token_ms": script.prefill_ms,
+            }
         tail += b"data: " + json.dumps(usage).encode() + b"\n\n"
     return [Write(at_ms, _framed(tail + b"data: [DONE]\n\n") + b"0\r\n\r\n")]
 

@@ -54,6 +54,8 @@ class Server:
     log: TextIO
     asked: int = 0
     running: int = 0
+    ttft_s: list[float] = field(default_factory=list)  # as /metrics tells them
+    itl_s: list[float] = field(default_factory=list)
 
     def write_entry(self, entry: Entry) -> None:
         self.log.write(json.dumps(asdict(entry)) + "\n")
@@ -85,6 +87,10 @@ class Server:
             f'vllm:num_requests_running{{engine="0",model_name="{self.model}"}} {self.running}.0\n'
             f'vllm:num_requests_waiting{{engine="0",model_name="{self.model}"}} 0.0\n'
             f'vllm:kv_cache_usage_perc{{engine="0",model_name="{self.model}"}} 0.25\n'
+            f"vllm:time_to_first_token_seconds_sum {sum(self.ttft_s)!r}\n"
+            f"vllm:time_to_first_token_seconds_count {len(self.ttft_s)}.0\n"
+            f"vllm:inter_token_latency_seconds_sum {sum(self.itl_s)!r}\n"
+            f"vllm:inter_token_latency_seconds_count {len(self.itl_s)}.0\n"
         )
 
 
@@ -174,10 +180,16 @@ class Connection:
             return
         write = self._writes.pop()
         if write.tokens:
-            self._entry.tokens.append(write.tokens)
-            self._entry.sent_ns.append(monotonic_ns())
+            self._note_send(self._entry, write.tokens)
         self._send(write.data)
         self._wait()
+
+    def _note_send(self, entry: Entry, tokens: int) -> None:
+        since_ns = entry.sent_ns[-1] if entry.sent_ns else entry.received_ns
+        known = self._server.itl_s if entry.sent_ns else self._server.ttft_s
+        entry.tokens.append(tokens)
+        entry.sent_ns.append(monotonic_ns())
+        known.append((entry.sent_ns[-1] - since_ns) / 1e9)
 
     def _send(self, data: bytes) -> None:
         try:

@@ -25,16 +25,19 @@ vllm:prefix_cache_hits_total{engine="0",model_name="tiny-lm"} 16.0
 vllm:time_to_first_token_seconds_bucket{le="0.001",model_name="tiny-lm"} 0.0
 vllm:time_to_first_token_seconds_count{engine="0",model_name="tiny-lm"} 10.0
 vllm:time_to_first_token_seconds_sum{engine="0",model_name="tiny-lm"} 2.5
+vllm:inter_token_latency_seconds_count{engine="0",model_name="tiny-lm"} 630.0
+vllm:inter_token_latency_seconds_sum{engine="0",model_name="tiny-lm"} 8.440231337001933
 """
 
 
 def test_the_wanted_figures_are_read_and_nothing_else() -> None:
-    assert parse(PAGE) == (3.0, 1.0, 0.125, 1.2e6, 640.0, 100.0, 16.0, 2.5, 10.0)
+    engine = (3.0, 1.0, 0.125, 1.2e6, 640.0, 100.0, 16.0)
+    assert parse(PAGE) == (*engine, 2.5, 10.0, 8.440231337001933, 630.0)
 
 
 def test_what_the_page_lacks_is_empty() -> None:
-    assert parse(b"vllm:num_requests_running 2\n") == (2.0, *(None,) * 8)
-    assert parse(b"<html>") == (None,) * 9
+    assert parse(b"vllm:num_requests_running 2\n") == (2.0, *(None,) * 10)
+    assert parse(b"<html>") == (None,) * 11
 
 
 def test_several_engines_are_joined_and_older_names_are_known() -> None:
@@ -44,11 +47,13 @@ vllm:gpu_cache_usage_perc{engine="0"} 0.5
 vllm:gpu_cache_usage_perc{engine="1"} 0.25
 vllm:gpu_prefix_cache_hits_total 7
 """
-    assert parse(page) == (7.0, None, 0.375, None, None, None, 7.0, None, None)
+    assert parse(page) == (7.0, None, 0.375, None, None, None, 7.0, *(None,) * 4)
 
 
 def test_a_figure_that_is_no_number_is_empty() -> None:
-    assert parse(b"vllm:num_requests_running NaN\nvllm:num_requests_waiting 1.2.3\n") == (None,) * 9
+    assert (
+        parse(b"vllm:num_requests_running NaN\nvllm:num_requests_waiting 1.2.3\n") == (None,) * 11
+    )
 
 
 async def asked(url: str, times: int) -> tuple[list[Row], bool]:
@@ -69,8 +74,36 @@ async def asked(url: str, times: int) -> tuple[list[Row], bool]:
 def test_a_real_server_is_asked_again_and_again(tmp_path: Path) -> None:
     with ScheduledServer(tmp_path) as server:
         rows, useless = asyncio.run(asked(server.url, 3))
-    assert rows[:3] == [(0.0, 0.0, 0.25, *(None,) * 6)] * 3
+    assert rows[:3] == [(0.0, 0.0, 0.25, *(None,) * 4, *(0.0,) * 4)] * 3
     assert not useless
+
+
+def test_an_answer_that_is_awaited_has_become_a_row(tmp_path: Path) -> None:
+    async def test(url: str) -> list[Row]:
+        found: list[Row] = []
+        pump = Pump(asyncio.get_running_loop())
+        pool = Pool(await resolve(url), pump)
+        scraper = Scraper(pool, pump, lambda _, row: found.append(row))
+        scraper.ask()  # its answer is not waited for
+        await scraper.answer(10.0)
+        scraper.close()
+        pool.close()
+        return found
+
+    with ScheduledServer(tmp_path) as server:
+        assert len(asyncio.run(test(server.url))) == 1
+
+
+def test_nobody_waits_for_a_server_that_is_away(tmp_path: Path) -> None:
+    async def test(url: str) -> None:
+        pump = Pump(asyncio.get_running_loop())
+        scraper = Scraper(Pool(await resolve(url), pump), pump, lambda *_: None)
+        async with asyncio.timeout(10):
+            await scraper.answer(1e6)
+
+    with ScheduledServer(tmp_path) as server:
+        url = server.url
+    asyncio.run(test(url))
 
 
 @pytest.mark.parametrize("page", ["404", "html", "not http"])

@@ -125,7 +125,27 @@ def test_each_second_the_worker_says_how_it_does_and_how_the_server_does(tmp_pat
         assert 0 < float(row["cpu_share"]) < 2
         metrics = run.rows("server_metrics.csv")[-1]
         assert (metrics["running"], metrics["kv_usage"]) == ("4", "0.25")
-        assert metrics["ttft_sum_s"] == ""
+        assert metrics["prompt_tokens_total"] == ""
+        assert metrics["ttft_count"] == "4"
+
+
+def test_the_engines_own_means_stand_beside_the_labs(tmp_path: Path) -> None:
+    script = {"ttft_ms": 40, "gap_ms": 5, "queue_ms": 10, "prefill_ms": 20}
+    load = {"concurrency": 2, "requests": 6, "max_tokens": 4, "warmup": 0}
+    with (
+        ScheduledServer(tmp_path, **script) as server,
+        worker(tmp_path, server.url, load=load) as run,
+    ):
+        assert run.wait() == 0
+        sent = [entry["sent_ns"] for entry in server.send_log()]
+    first, *_, last = run.rows("server_metrics.csv")
+    assert (first["ttft_count"], last["ttft_count"], last["itl_count"]) == ("0", "6", "18")
+    summary = run.record()["summary"]
+    gaps_ns = [reply[-1] - reply[0] for reply in sent]
+    assert summary["engine_itl_mean_s"] == pytest.approx(sum(gaps_ns) / 18e9)
+    assert 0 < summary["engine_ttft_mean_s"] == float(last["ttft_sum_s"]) / 6
+    assert (summary["ttft_split"]["n"], summary["ttft_split"]["queue_s"]) == (6, 0.01)
+    assert summary["ttft_split"]["rest_s"] == pytest.approx(summary["ttft_s"]["mean"] - 0.03)
 
 
 def test_a_fresh_worker_pays_no_set_up_inside_its_first_ttft(tmp_path: Path) -> None:

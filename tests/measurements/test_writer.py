@@ -12,7 +12,7 @@ import pytest
 
 from measurements.reply import Ending, Figures, Notice, Status, Token
 from measurements.run_folder import columns
-from measurements.run_folder.writer import Ended, Lines, Sent, Writer, text_field, write_json
+from measurements.run_folder.writer import Ended, Lines, Sent, Writer, field, text_field, write_json
 from measurements.states import RunState
 
 BEGAN = 5_000_000_000
@@ -217,3 +217,9 @@ def test_json_is_replaced_in_one_step(tmp_path: Path) -> None:
     write_json(path, {"state": "done"})
     assert json.loads(path.read_bytes()) == {"state": "done"}
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_total_of_billions_keeps_its_last_digits() -> None:
+    assert field(4_123_456_789.0) == "4123456789"
+    assert field(123456789.625) == "123456789.625"
+    assert field(0.1) == "0.1"

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fakes.fake_environment import unused_port
 from PySide6.QtCore import Qt
@@ -11,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.places import Places
 from app.window.main_window import MainWindow
 from engine_launcher import environments, records, sweep
-from measurements.run_folder.reader import read, read_record
+from measurements.run_folder.reader import Run, read, read_record
 from measurements.summary import summarize
 
 CHECKPOINT = Path(__file__).parents[2] / "checkpoints" / "tiny-lm"
@@ -38,6 +39,16 @@ def start_engine(qtbot: QtBot, window: MainWindow) -> None:
     qtbot.waitUntil(lambda: "loading" in engine.status.text(), timeout=READY_MS)
     assert "vllm.entrypoints.openai.api_server" in engine.command_line.text()
     qtbot.waitUntil(window.parts.load.run.isEnabled, timeout=READY_MS)
+
+
+def check_what_the_engine_tells(run: Run) -> None:
+    for name, column in run.server_metrics.items():
+        assert np.isfinite(column).all(), name
+    summary = summarize(run)
+    assert summary.engine_itl_mean_s > 0
+    assert summary.engine_ttft_mean_s > 0
+    assert summary.ttft_split.n == summary.ttft.n
+    assert 0 < summary.ttft_split.prefill_s < summary.ttft.mean
 
 
 @pytest.mark.skipif(
@@ -75,6 +86,7 @@ def test_start_run_at_1_slider_to_8_stop_and_nothing_is_left(
     assert run.warnings == ()
     assert summarize(run).itl.n > 0
     assert summarize(run).failed == 0
+    check_what_the_engine_tells(run)
 
     ((_, engine_record),) = records.open_records(places.engines)
     assert sweep.members(engine_record)
