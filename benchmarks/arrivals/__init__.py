@@ -1,0 +1,1 @@
+"""How far reported arrival times are from the truth: the lab, and others, against one server."""

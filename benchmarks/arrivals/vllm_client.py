@@ -1,0 +1,73 @@
+"""`vllm bench serve` without its command: runs in the engine's environment, standard input tells.
+
+Standard input is a JSON list of loads: `base_url`, `concurrency`, `requests`, `tokens`,
+`tokenizer`, `result` (the file for its own results). For each, this adds the CPU time that the
+benchmark itself took to that file, as `cpu_s`.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+
+from vllm.benchmarks import serve
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+PREFIX = "bench-"
+
+
+def arguments(load: dict) -> argparse.Namespace:
+    """Return the options of `vllm bench serve` for one load."""
+    parser = FlexibleArgumentParser()
+    serve.add_cli_args(parser)
+    result = Path(load["result"])
+    words = {
+        "--base-url": load["base_url"],
+        "--model": "bench",
+        "--tokenizer": load["tokenizer"],
+        "--dataset-name": "random",
+        "--random-input-len": 16,
+        "--random-output-len": load["tokens"],
+        "--num-prompts": load["requests"],
+        "--max-concurrency": load["concurrency"],
+        "--request-id-prefix": PREFIX,
+        "--ready-check-timeout-sec": 0,
+        "--result-dir": result.parent,
+        "--result-filename": result.name,
+    }
+    listed = [str(word) for pair in words.items() for word in pair]
+    return parser.parse_args([*listed, "--disable-tqdm", "--save-result", "--save-detailed"])
+
+
+def run(load: dict) -> None:
+    """Run one load and add its CPU time to the results."""
+    cpu_s = asyncio.run(measured(arguments(load)))
+    path = Path(load["result"])
+    results = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**results, "cpu_s": cpu_s}), encoding="utf-8")
+
+
+async def measured(options: argparse.Namespace) -> float:
+    """Run one load and return the CPU seconds of its requests, set-up left out."""
+    spent: list[float] = []
+    inner = serve.benchmark
+
+    async def timed(*args: object, **more: object) -> object:
+        began = time.process_time()
+        found = await inner(*args, **more)
+        spent.append(time.process_time() - began)
+        return found
+
+    serve.benchmark = timed
+    try:
+        await serve.main_async(options)
+    finally:
+        serve.benchmark = inner
+    return spent[0]
+
+
+if __name__ == "__main__":
+    for each in json.load(sys.stdin):
+        run(each)
