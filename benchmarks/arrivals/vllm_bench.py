@@ -33,31 +33,36 @@ def measure(
 
     Each case has a server of its own. Where one brings nothing, its sentence stands for it.
     """
-    interpreter = python()
-    if interpreter is None:
-        return dict.fromkeys(cases, "There is no engine environment: run make engine.")
     servers: dict[Case, Server] = {}
     with contextlib.ExitStack() as stack:
         for number, case in enumerate(cases):
             log = folder / f"sends-{number}.jsonl"
             servers[case] = stack.enter_context(Server(program, log, case.schedule))
-        loads = [_load(case, server, tokenizer) for case, server in servers.items()]
-        with (folder / _LOG).open("w", encoding="utf-8") as log_file:
-            subprocess.run(
-                [interpreter, _CLIENT],
-                input=json.dumps(loads),
-                text=True,
-                stdout=log_file,
-                stderr=subprocess.STDOUT,
-                timeout=_LIMIT_S,
-                check=False,
-            )
+        run_client([_load(case, server, tokenizer) for case, server in servers.items()], folder)
     return {case: _result(case, server) for case, server in servers.items()}
+
+
+def run_client(loads: Sequence[dict[str, Any]], folder: Path) -> None:
+    """Run these loads one after the other; what the client says goes into `folder`."""
+    interpreter = python()
+    if interpreter is None:
+        raise ValueError("There is no engine environment: run make engine.")
+    with (folder / _LOG).open("w", encoding="utf-8") as log_file:
+        subprocess.run(
+            [interpreter, _CLIENT],
+            input=json.dumps(loads),
+            text=True,
+            stdout=log_file,
+            stderr=subprocess.STDOUT,
+            timeout=_LIMIT_S,
+            check=False,
+        )
 
 
 def _load(case: Case, server: Server, tokenizer: Path) -> dict[str, Any]:
     return {
         "base_url": server.root,
+        "model": "bench",
         "concurrency": case.concurrency,
         "requests": case.requests,
         "tokens": TOKENS,

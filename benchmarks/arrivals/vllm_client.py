@@ -1,13 +1,15 @@
 """`vllm bench serve` without its command: runs in the engine's environment, standard input tells.
 
-Standard input is a JSON list of loads: `base_url`, `concurrency`, `requests`, `tokens`,
-`tokenizer`, `result` (the file for its own results). For each, this adds the CPU time that the
-benchmark itself took to that file, as `cpu_s`.
+Standard input is a JSON list of loads: `base_url`, `model`, `concurrency`, `requests`, `tokens`,
+`tokenizer`, `result` (the file for its own results), `prompts` where they are not to be drawn at
+random, `real_time` for the priority that the lab's worker takes. For each, this adds the CPU time
+that the benchmark itself took to that file, as `cpu_s`.
 """
 
 import argparse
 import asyncio
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -25,28 +27,42 @@ def arguments(load: dict) -> argparse.Namespace:
     result = Path(load["result"])
     words = {
         "--base-url": load["base_url"],
-        "--model": "bench",
+        "--model": load["model"],
         "--tokenizer": load["tokenizer"],
-        "--dataset-name": "random",
+        "--dataset-name": "custom" if "prompts" in load else "random",
         "--random-input-len": 16,
         "--random-output-len": load["tokens"],
         "--num-prompts": load["requests"],
         "--max-concurrency": load["concurrency"],
         "--request-id-prefix": PREFIX,
         "--ready-check-timeout-sec": 0,
+        "--temperature": 0,
         "--result-dir": result.parent,
         "--result-filename": result.name,
     }
     listed = [str(word) for pair in words.items() for word in pair]
-    return parser.parse_args([*listed, "--disable-tqdm", "--save-result", "--save-detailed"])
+    switches = ("--disable-tqdm", "--save-result", "--save-detailed", "--ignore-eos")
+    return parser.parse_args([*listed, *switches])
 
 
 def run(load: dict) -> None:
     """Run one load and add its CPU time to the results."""
+    if load.get("real_time"):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    if "prompts" in load:
+        serve.get_samples = lambda *_: samples(load["prompts"], load["tokens"])
     cpu_s = asyncio.run(measured(arguments(load)))
     path = Path(load["result"])
     results = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**results, "cpu_s": cpu_s}), encoding="utf-8")
+
+
+def samples(prompts: list[str], tokens: int) -> list[serve.SampleRequest]:
+    """Return requests for these prompts, in place of a data set."""
+    return [
+        serve.SampleRequest(prompt, 0, tokens, request_id=f"{PREFIX}{place}")
+        for place, prompt in enumerate(prompts)
+    ]
 
 
 async def measured(options: argparse.Namespace) -> float:
