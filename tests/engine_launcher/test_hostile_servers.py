@@ -16,9 +16,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 def attached_to(engine: Engine, server: HostileServer, limit_s: float = 2.0) -> EngineView:
     engine.attach(
-        EngineSettings(
-            served_name="", kind="attached", url=server.url, served_name="", start_limit_s=limit_s
-        )
+        EngineSettings(kind="attached", url=server.url, served_name="", start_limit_s=limit_s)
     )
     until(lambda: engine.poll().state == "ready" or engine.view.sentence)
     return engine.view
