@@ -175,8 +175,8 @@ class SocketConnection(_Delivery):
         self._write(self._unsent)
 
     def _drain(self) -> None:
-        # Until there is no more, even after a short read: libuv reports an error once, and a reset
-        # that comes with the last bytes would go unseen behind them.
+        # A short read has emptied the socket, but libuv reports an error once: a reset that came
+        # with the last bytes would go unseen behind them, so each read asks for one.
         for _ in range(MOST_READS):
             if self.closed or self._ended or self._paused:
                 return
@@ -202,7 +202,14 @@ class SocketConnection(_Delivery):
             self._end(read._replace(error=self._send_error))
             return False
         self._deliver(read)
-        return True
+        return not self.closed and (len(data) == READ_SIZE or self._failed())
+
+    def _failed(self) -> bool:
+        """End with the error that waits behind a short read, if one does; always False."""
+        error = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if error:
+            self._end(user_read(self._pump, b"", OSError(error, os.strerror(error))))
+        return False
 
     def _stamped(self, data: bytes, kernel_ns: int | None, polled_ns: int) -> Read:
         wall_ns, now_ns, checked_ns = time_ns(), monotonic_ns(), time_ns()
