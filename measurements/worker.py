@@ -149,6 +149,7 @@ class Worker:
             self._load.start()
             self._tick()
             await self._load.over
+        self._note_client()  # since the last whole second: all there is of a run below one
         if self._load.state is RunState.DONE:
             await self._scraper.answer(METRICS_LIMIT_S)
         self._scraper.close()
@@ -194,8 +195,11 @@ class Worker:
         self._pump.post(self._flush)
 
     def _row(self) -> None:
-        self._writer.client(monotonic_ns(), self._watch.row(self._load.in_flight))
+        self._note_client()
         self._scraper.ask()
+
+    def _note_client(self) -> None:
+        self._writer.client(monotonic_ns(), self._watch.row(self._load.in_flight))
 
     def _flush(self) -> None:
         try:

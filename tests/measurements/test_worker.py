@@ -148,6 +148,18 @@ def test_the_engines_own_means_stand_beside_the_labs(tmp_path: Path) -> None:
     assert summary["ttft_split"]["rest_s"] == pytest.approx(summary["ttft_s"]["mean"] - 0.03)
 
 
+def test_a_run_below_a_second_has_a_row_about_its_worker(tmp_path: Path) -> None:
+    load = {"concurrency": 1, "requests": 1, "max_tokens": 2, "warmup": 0}
+    with (
+        ScheduledServer(tmp_path, ttft_ms=5, gap_ms=5) as server,
+        worker(tmp_path, server.url, load=load) as run,
+    ):
+        assert run.wait() == 0
+        row = run.rows("client.csv")[-1]
+        assert row["in_flight"] == "0"
+        assert float(row["lag_p99_s"]) > 0
+
+
 def test_a_fresh_worker_pays_no_set_up_inside_its_first_ttft(tmp_path: Path) -> None:
     load = {"concurrency": 1, "requests": 3, "max_tokens": 2, "warmup": 0}
     with (
