@@ -94,7 +94,9 @@ def show(arguments: argparse.Namespace) -> int:
         emit(json.dumps(document, indent=2, ensure_ascii=False))
         return 0
     heads = [report.head(s, s.concurrency) for s in summaries.values()]
-    emit(report.figures_table(heads, list(summaries.values())))
+    columns = [level for summary in summaries.values() for level in report.by_level(summary)]
+    table = report.figures_table([report.head(c, c.concurrency) for c in columns], columns)
+    emit("\n".join([table, "", *report.legend(table)]).rstrip())
     if reports:
         emit(f"\n{tool_words.beside(heads, list(summaries.values()), reports)}")
     emit("\n".join(["", *(f"{h}: {r.folder}" for h, r in zip(heads, runs, strict=True))]))

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -13,7 +13,7 @@ from app.measure import Outcome
 from measurements.other_tools.reported import ToolReport
 from measurements.other_tools.reported import as_json as report_json
 from measurements.statistics import Confidence, Figures, Percentile
-from measurements.summary import Summary, figures_json
+from measurements.summary import LoadFigures, Summary, figures_json
 
 NOTHING = "\N{EN DASH}"
 ROUGH = "~"
@@ -93,6 +93,14 @@ def figures_table(heads: Sequence[str], summaries: Sequence[Summary]) -> str:
         for row in _rows(summaries)
     ]
     return aligned(lines)
+
+
+def by_level(summary: Summary) -> list[Summary]:
+    """Return a summary for each concurrency of a run whose slider moved, else the run's own."""
+    names = [field.name for field in fields(LoadFigures)]
+    levels = ({name: getattr(level, name) for name in names} for level in summary.levels)
+    whole = {"engine_ttft_mean_s": None, "engine_itl_mean_s": None}  # known of all together alone
+    return [replace(summary, **whole, **level) for level in levels] or [summary]
 
 
 def _rows(summaries: Sequence[Summary]) -> Iterator[_Row]:
@@ -193,13 +201,13 @@ def _headline(outcome: Outcome) -> str:
 
 def _remarks(levels: Sequence[Level]) -> Iterator[str]:
     """Say what the figures do not: marks used, failures by reason, doubts."""
-    lines = [*_legend(levels), *(line for level in levels for line in _doubts(level))]
+    lines = [*legend(levels_table(levels)), *(line for level in levels for line in _doubts(level))]
     if lines:
         yield "\n".join(lines)
 
 
-def _legend(levels: Sequence[Level]) -> Iterator[str]:
-    shown = levels_table(levels)
+def legend(shown: str) -> Iterator[str]:
+    """Say what the marks in a table mean, those that it has."""
     if ROUGH in shown:
         yield f"{ROUGH} rough: fewer than 10 samples lie beyond this percentile."
     if NOTHING in shown:

@@ -24,6 +24,7 @@ class LegendEntry:
     label: str
     theme_colour: str
     mark: str = "line"  # line, dashes, dot or block: a colour never speaks alone
+    short: str = ""  # the label where there is little room
 
 
 _MARKS = {"line": "━━", "dashes": "╍╍", "dot": "●", "block": "■"}
@@ -53,6 +54,7 @@ class ChartCard(QFrame):
         self.legend.setTextFormat(Qt.TextFormat.RichText)
         self.legend.setFont(text_font(8.5))
         self._entries = legend
+        self._legends: tuple[str, ...] = ()  # in full and short
         self.plot = _bare_plot()
         self._grid = pg.PlotCurveItem(connect="pairs", skipFiniteCheck=True)
         self._grid.setZValue(-10)
@@ -69,13 +71,10 @@ class ChartCard(QFrame):
             axis.setPen(pg.mkPen(theme.border))
             axis.setTextPen(pg.mkPen(theme.muted))
         self._grid.setPen(pg.mkPen(theme.grid, width=1))
-        parts = [
-            f'<span style="color:{getattr(theme, entry.theme_colour)[:7]}">'
-            f'{_MARKS[entry.mark]}</span>&nbsp;<span style="color:{theme.muted}">'
-            f"{entry.label}</span>"
-            for entry in self._entries
-        ]
-        self.legend.setText("&nbsp;&nbsp; ".join(parts))
+        full = [_legend_part(entry, entry.label, theme) for entry in self._entries]
+        short = [_legend_part(entry, entry.short or entry.label, theme) for entry in self._entries]
+        self._legends = ("&nbsp;&nbsp; ".join(full), "&nbsp; ".join(short))
+        self._fit_top()
 
     def set_x(self, low: float, high: float, ticks: Ticks) -> None:
         """Set the range of the x axis and its ticks, if they changed."""
@@ -92,7 +91,7 @@ class ChartCard(QFrame):
         return self._ranges["left"]
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
-        """Let the unit go where title and legend need its room; the tool tip has it too."""
+        """Shorten the legend where title and unit need its room, and let it go at last."""
         super().resizeEvent(event)
         self._fit_top()
 
@@ -103,8 +102,13 @@ class ChartCard(QFrame):
             self._fit_top()
 
     def _fit_top(self) -> None:
-        needed = sum(label.sizeHint().width() for label in (self.title, self.unit, self.legend))
-        self.unit.setVisible(needed + 2 * _EDGE + _SPACING <= self.width())
+        used = self.title.sizeHint().width() + self.unit.sizeHint().width()
+        room = self.width() - used - 2 * _EDGE - _SPACING
+        for text in self._legends:
+            self.legend.setText(text)
+            if self.legend.sizeHint().width() <= room:
+                break
+        self.legend.setVisible(self.legend.sizeHint().width() <= room)
 
     def _set_axis(self, name: str, low: float, high: float, ticks: Ticks) -> bool:
         if self._ranges[name] == (low, high) and self._ticks.get(name) == ticks:
@@ -136,6 +140,12 @@ class ChartCard(QFrame):
         layout.addLayout(top)
         layout.addWidget(self.plot, 1)
         self.setMinimumSize(200, 140)
+
+
+def _legend_part(entry: LegendEntry, label: str, theme: Theme) -> str:
+    colour = getattr(theme, entry.theme_colour)[:7]
+    mark = f'<span style="color:{colour}">{_MARKS[entry.mark]}</span>'
+    return f'{mark}&nbsp;<span style="color:{theme.muted}">{label}</span>'
 
 
 def _bare_plot() -> pg.PlotWidget:

@@ -13,9 +13,13 @@ _COLUMNS = ("at_s", "state", "concurrency", "held")
 
 
 class HeldRate:
-    """Counts what arrived in held time; memory does not grow with the run."""
+    """Counts what arrived in held time; memory does not grow with the run.
 
-    def __init__(self) -> None:
+    With `concurrency`: only in time in which that was the target.
+    """
+
+    def __init__(self, concurrency: float | None = None) -> None:
+        self._concurrency = concurrency
         self._load: Table = {
             name: np.empty(0, object if name == "state" else float) for name in _COLUMNS
         }
@@ -44,7 +48,7 @@ class HeldRate:
         return tokens / seconds if seconds > 0 else None
 
     def _measure(self, until_s: float) -> tuple[float, float]:
-        held = held_time(self._load, until_s)
+        held = held_time(self._load, until_s, self._concurrency)
         inside = held.covers(self._arrivals) == 1
         return float(self._counts[inside].sum()), held.seconds
 
@@ -54,7 +58,7 @@ class HeldRate:
         if begun == 0:
             return
         old = {name: column[:begun] for name, column in self._load.items()}
-        held = held_time(old, horizon_s)
+        held = held_time(old, horizon_s, self._concurrency)
         past = self._arrivals < horizon_s
         inside = held.covers(self._arrivals[past]) == 1
         self._settled_tokens += float(self._counts[past][inside].sum())

@@ -13,7 +13,7 @@ from app.window.theme import Theme, text_font
 _LEGEND = (LegendEntry("p50", "p50"), LegendEntry("p99", "bad", "dashes"))
 _HELP = (
     "How many tokens had which inter-token latency, in milliseconds on a logarithmic axis, over "
-    "the whole run without its warm-up. Lines: p50 and p99 as in the table of numbers; a "
+    "the whole run without its warm-up. Lines: its p50 and p99; a "
     "percentile with too few samples is not drawn. Gaps below 0.1 ms, of chunks that shared a "
     "read, lie below the picture."
 )

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from app.charts.gaps import GapTracker
+from app.charts.levels import Levels
 from app.charts.picture import Picture
 from app.charts.recent import RecentRequests
 from app.charts.tally import Tally
@@ -12,11 +13,12 @@ from measurements.run_folder.tail import Batch
 
 
 class LiveRun:
-    """Picture, numbers and newest requests; `version` rises when something came."""
+    """Picture, numbers, levels and newest requests; `version` rises when something came."""
 
     def __init__(self) -> None:
         self.picture = Picture()
         self.tally = Tally()
+        self.levels = Levels()
         self.recent = RecentRequests()
         self.kv_usage: float | None = None  # share of the engine's KV cache, 0 to 1
         self.engine_running: float | None = None  # requests, as the engine counts
@@ -36,6 +38,7 @@ class LiveRun:
         gaps = self._gaps.feed(batch.tokens)
         self.version += self.picture.feed(batch, gaps)
         self.tally.feed(batch, gaps, self.picture.now_s)
+        self.levels.feed(batch, gaps, self.picture.now_s)
         self._gaps.forget(batch.requests["request_id"].tolist())
         self._feed_metrics(batch.server_metrics)
 

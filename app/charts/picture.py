@@ -1,5 +1,7 @@
 """What the charts show of a run, in a fixed amount of memory and without Qt."""
 
+from collections import deque
+
 import numpy as np
 
 from app.charts.gaps import Gaps
@@ -18,6 +20,8 @@ BINS_PER_DECADE = 32
 BINS = DECADES * BINS_PER_DECADE
 _MARGIN = 0.1  # decades
 _EMPTY_RANGE = (0.5, 2.0)
+_MOST_MOVES = 4096
+_SHORTEST_S = 1e-3  # of a run: below it a rate says nothing
 
 
 def bin_edges_ms() -> Array:
@@ -68,6 +72,8 @@ class Picture:
         self.in_flight = np.full(COLUMNS, np.nan)  # streams
         self.ttfts = TtftRing()
         self.now_s = 0.0  # newest moment known of the run
+        self.moves_s: deque[float] = deque(maxlen=_MOST_MOVES)  # when the target became another
+        self._asked = np.nan
         self._warmup: set[float] = set()
 
     def feed(self, batch: Batch, gaps: Gaps) -> bool:
@@ -77,6 +83,7 @@ class Picture:
         self._feed_tokens(batch.tokens)
         self._feed_gaps(gaps)
         self._feed_requests(batch.requests)
+        self._feed_moves(batch.load)
         self._fill(self.target, batch.load, "concurrency", carry=True)
         self._fill(self.in_flight, batch.client, "in_flight", carry=False)
         tables = (batch.sends, batch.tokens, batch.requests, batch.load, batch.client)
@@ -87,9 +94,19 @@ class Picture:
         return min(int(self.now_s / self.column_s), COLUMNS)
 
     def tokens_per_s(self) -> tuple[Array, Array]:
-        """Return (middle of each complete column in seconds, output tokens/s in it)."""
+        """Return (middle of each column up to now in seconds, output tokens/s in it).
+
+        The last column counts once half of it is over; at once in a run that has no other.
+        """
         count = self.columns_until_now()
-        return (np.arange(count) + 0.5) * self.column_s, self.tokens[:count] / self.column_s
+        middles = (np.arange(count) + 0.5) * self.column_s
+        rates = self.tokens[:count] / self.column_s
+        begun_s = count * self.column_s
+        part_s = self.now_s - begun_s
+        if count == COLUMNS or part_s < (0.5 * self.column_s if count else _SHORTEST_S):
+            return middles, rates
+        rate = self.tokens[count] / part_s
+        return np.append(middles, begun_s + part_s / 2), np.append(rates, rate)
 
     def target_steps(self) -> tuple[Array, Array]:
         """Return (edges of the columns up to now, streams asked for in each)."""
@@ -169,6 +186,12 @@ class Picture:
         spoilt = (requests["status"] != Status.OK.value) | (requests["warmup"] == 1)
         self.ttfts.drop(requests["request_id"][spoilt])
         self._warmup.difference_update(requests["request_id"].tolist())
+
+    def _feed_moves(self, load: Table) -> None:
+        asked = load["concurrency"]
+        before = np.append(self._asked, asked)[:-1]
+        self.moves_s.extend(load["at_s"][(asked != before) & np.isfinite(before)].tolist())
+        self._asked = asked[-1] if len(asked) else self._asked
 
     def _fill(self, held: Array, table: Table, column: str, *, carry: bool) -> None:
         """Write the newest value of each column of time; `carry` keeps it until the next."""

@@ -28,6 +28,7 @@ class Counts:
     failed: int = 0
     cancelled: int = 0
     warmup: int = 0  # sent
+    warmup_failed: int = 0
     tokens: float = 0.0  # that arrived, of counted requests
     tokens_known: bool = True  # false: chunks were counted
 
@@ -49,9 +50,12 @@ class Numbers:
 
 
 class Tally:
-    """Completed requests enter the figures when they end; failed and warm-up ones never do."""
+    """Completed requests enter the figures when they end; failed and warm-up ones never do.
 
-    def __init__(self) -> None:
+    With `concurrency` it is fed with the requests of that target alone.
+    """
+
+    def __init__(self, concurrency: float | None = None) -> None:
         self._pools = {name: Pool() for name in ("ttft_s", "tpot_s", "e2e_s")}
         self._gaps = Pool()
         self._lags = Pool()
@@ -59,9 +63,9 @@ class Tally:
         self._open: list[Gaps] = []  # of requests that have not ended
         # Ended since the last settling: output tokens by its usage, None for one that is left out.
         self._fate: dict[float, float | None] = {}
-        self._rate = HeldRate()
+        self._rate = HeldRate(concurrency)
         self._warmup_open: set[float] = set()
-        self._warmup = self._sent = 0
+        self._warmup = self._warmup_failed = self._sent = 0
         self._statuses: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
         self._tokens = 0.0
@@ -104,6 +108,7 @@ class Tally:
             failed=failed,
             cancelled=self._statuses[Status.CANCELLED],
             warmup=self._warmup,
+            warmup_failed=self._warmup_failed,
             tokens=self._tokens,
             tokens_known=self._tokens_known(),
         )
@@ -137,7 +142,9 @@ class Tally:
             pool.add(requests[name][good].astype(float))
         self._lags.add(requests["client_lag_s"].astype(float))
         self._statuses.update(statuses[counted].tolist())
-        failed = counted & ~np.isin(statuses, (Status.OK.value, Status.CANCELLED.value))
+        failed = ~np.isin(statuses, (Status.OK.value, Status.CANCELLED.value))
+        self._warmup_failed += int((failed & ~counted).sum())
+        failed &= counted
         reasons = zip(requests["reason"][failed], statuses[failed], strict=True)
         self._failures.update(str(reason or status) for reason, status in reasons)
         usage = zip(requests["output_tokens"].tolist(), good.tolist(), strict=True)

@@ -9,8 +9,8 @@ from app.charts.picture import Picture
 from app.window.theme import Theme
 
 _LEGEND = (
-    LegendEntry("tokens/s", "accent"),
-    LegendEntry("streams (right)", "warning", "dashes"),
+    LegendEntry("tokens/s", "accent", short="rate"),
+    LegendEntry("streams (right)", "warning", "dashes", short="streams →"),
 )
 _HELP = (
     "Output tokens that arrived per second, warm-up included, over seconds since the run began. "
@@ -43,7 +43,7 @@ class ThroughputChart(ChartCard):
         """Draw the part of a run that lies in the window."""
         x, y = picture.tokens_per_s()
         seen = x >= window.left_s - picture.column_s
-        self.rate.setData(x[seen], y[seen])
+        self.rate.setData(*_to_both_ends(x[seen], y[seen], picture))
         edges, streams = picture.target_steps()
         self._show_target(edges, streams)
         self._top = ceiling(float(y[seen].max()) if seen.any() else 0.0, self._top)
@@ -83,3 +83,12 @@ class ThroughputChart(ChartCard):
 
     def _on_resized(self) -> None:
         self._right.setGeometry(self.plot.getPlotItem().getViewBox().sceneBoundingRect())
+
+
+def _to_both_ends(x: np.ndarray, y: np.ndarray, picture: Picture) -> tuple[np.ndarray, np.ndarray]:
+    """Draw the outermost columns in full: one alone would be a point, which nobody sees."""
+    if not len(x):
+        return x, y
+    half_s = picture.column_s / 2
+    left, right = max(0.0, x[0] - half_s), min(x[-1] + half_s, picture.now_s)
+    return np.concatenate([[left], x, [right]]), np.concatenate([y[:1], y, y[-1:]])

@@ -11,14 +11,15 @@ from app.charts.ttft_ring import RUNNING_REQUESTS, running_percentile
 from app.window.theme import Theme
 
 _LEGEND = (
-    LegendEntry("request", "dots", "dot"),
+    LegendEntry("request", "dots", "dot", short="each"),
     LegendEntry("p50", "p50"),
     LegendEntry("p90", "p90", "dashes"),
 )
 _HELP = (
     "Time to first token in milliseconds: from the moment a request's bytes are sent until its "
     "first generated text arrives. One dot a request, at its send time (seconds since the run "
-    f"began). Lines: p50 and p90 over the last {RUNNING_REQUESTS} requests."
+    f"began). Lines: p50 and p90 over the last {RUNNING_REQUESTS} requests, begun "
+    "anew when the concurrency is moved."
 )
 
 
@@ -47,7 +48,7 @@ class TtftChart(ChartCard):
         seen = sent_s >= window.left_s
         self.dots.set_data(sent_s[seen], ttft_s[seen] * 1e3)
         for curve, quantile in ((self.p50, 0.5), (self.p90, 0.9)):
-            x, y = running_percentile(sent_s, ttft_s, quantile)
+            x, y = running_percentile(sent_s, ttft_s, quantile, picture.moves_s)
             curve.setData(x, y * 1e3)
         largest = float(np.max(ttft_s[seen])) * 1e3 if seen.any() else 0.0
         self._top_ms = ceiling(largest, self._top_ms)

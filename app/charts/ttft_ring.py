@@ -1,5 +1,7 @@
 """The newest TTFTs, by send time, with their running percentiles."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 Array = np.ndarray
@@ -42,17 +44,23 @@ class TtftRing:
         return self._sent_s[order], self._ttft_s[order]
 
 
-def running_percentile(sent_s: Array, ttft_s: Array, quantile: float) -> tuple[Array, Array]:
+def running_percentile(
+    sent_s: Array, ttft_s: Array, quantile: float, restarts_s: Sequence[float] = ()
+) -> tuple[Array, Array]:
     """Return (time, percentile) over the last `RUNNING_REQUESTS` requests up to each time.
 
-    Times with too few requests for this percentile are left out.
+    No percentile mixes requests from before and after one of the moments `restarts_s`. Times
+    with too few requests for this percentile are left out.
     """
     ends = np.unique(np.linspace(1, len(ttft_s), min(_POINTS, len(ttft_s))).astype(int))
     if not len(ends):
         return np.empty(0), np.empty(0)
+    begins = np.append(0, np.searchsorted(sent_s, np.asarray(restarts_s, float)))
+    begins = begins[np.searchsorted(begins, ends - 1, side="right") - 1]
     index = ends[:, None] - 1 - np.arange(RUNNING_REQUESTS)[None, :]
-    windows = np.sort(np.where(index >= 0, ttft_s[np.maximum(index, 0)], np.inf), axis=1)
-    sizes = np.minimum(ends, RUNNING_REQUESTS)
+    inside = index >= begins[:, None]
+    windows = np.sort(np.where(inside, ttft_s[np.maximum(index, 0)], np.inf), axis=1)
+    sizes = np.minimum(ends - begins, RUNNING_REQUESTS)
     rank = (sizes - 1) * quantile
     low = np.floor(rank).astype(int)
     high = np.ceil(rank).astype(int)

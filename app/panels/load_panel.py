@@ -207,7 +207,7 @@ class LoadPanel(QWidget):
         buttons.addWidget(self.run)
         buttons.addWidget(self.stop)
         layout.addLayout(buttons)
-        for widget in (self.progress, self.status, self.counts, self.error):
+        for widget in (self.progress, self.status, self.error, self.counts):
             layout.addWidget(widget)
         layout.addStretch(1)
         fill(self, frame)
@@ -290,7 +290,8 @@ def counts_line(counts: Counts, in_flight: int) -> str:
     if counts.cancelled:
         words.insert(4, f"{counts.cancelled} cancelled")
     if counts.warmup:
-        words.append(f"{counts.warmup} warm-up")
+        failed = f", {counts.warmup_failed} failed" if counts.warmup_failed else ""
+        words.append(f"{counts.warmup} warm-up{failed}")
     return " · ".join(words)
 
 

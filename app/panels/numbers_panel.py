@@ -10,13 +10,14 @@ from PySide6.QtWidgets import (
 )
 
 from app.charts.tally import Numbers
-from app.panels.forms import card, fill, say, sentence_label
+from app.panels.forms import card, choice, fill, say, sentence_label
 from app.panels.wording import count, doubts, milliseconds, percentile_text, percentile_tip, rate
 from app.window.theme import text_font
 from measurements.statistics import Figures
 
 _NARROW = 42  # pixels
 _COLUMNS = ("ms", "n", "mean", "p50", "p90", "p99")
+NEWEST, ALL = "newest", "all"
 _ROWS = {
     "ttft": ("TTFT", "Time to first token: send to the first generated text, in ms."),
     "itl": ("ITL", "Inter-token latency: the gap between tokens of one stream, in ms."),
@@ -30,6 +31,14 @@ class NumbersPanel(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
+        self.scope = choice(
+            [("newest level", NEWEST), ("all levels together", ALL)],
+            "The concurrency was moved in this run: whether these numbers, and those at the top, "
+            "are of the requests sent at the newest one, or of all. `latency-lab show` has a "
+            "column for each.",
+        )
+        self.scope.setAccessibleName("Which requests the numbers are of")
+        self.scope.hide()
         self.table = _table()
         self.rate = sentence_label("")
         self.rate.setToolTip(
@@ -41,11 +50,21 @@ class NumbersPanel(QWidget):
         self.doubts = sentence_label("warning")
         self.doubts.setToolTip("Why these figures may be wrong: the load worker watches itself.")
         frame, layout = card()
-        for widget in (self.table, self.rate, self.failures, self.doubts):
+        for widget in (self.scope, self.table, self.rate, self.failures, self.doubts):
             layout.addWidget(widget)
         layout.addStretch(1)
         fill(self, frame)
         self.show_numbers(Numbers())
+
+    def wants_all(self) -> bool:
+        """Return whether the numbers of all levels together are asked for."""
+        return self.scope.currentData() == ALL
+
+    def show_level(self, streams: int | None) -> None:
+        """Offer the choice of levels; None: the run has one, and nothing is to be chosen."""
+        self.scope.setVisible(streams is not None)
+        if streams is not None:
+            self.scope.setItemText(0, f"newest level: {streams} streams")
 
     def show_numbers(self, numbers: Numbers) -> None:
         """Show the numbers of a run."""

@@ -19,7 +19,7 @@ from app.window.errands import Errands
 from app.window.lag import Lag
 from app.window.parts import Parts
 from app.window.presenter import DEFAULT_SPAN_S, Presenter
-from app.window.subject import subject_of_engine, subject_of_record
+from app.window.subject import subject_of_record, subject_of_run
 from engine_launcher import engines
 from engine_launcher.engine import Engine
 from engine_launcher.log_tail import LogTail
@@ -269,7 +269,7 @@ class Controller(QObject):
         self.session = future.result()
         self._run_state = RunState.IDLE
         self._show_folder(self.session.folder, DEFAULT_SPAN_S)
-        self._parts.header.show_subject(subject_of_engine(self.engine.view))
+        self._parts.header.show_subject(subject_of_run(self.session.folder, self.engine.view))
         if self._stop_run_wanted:
             self.session.stop()
 
@@ -285,6 +285,9 @@ class Controller(QObject):
     def _on_stream_selected(self) -> None:
         self.presenter.show_text(self.run)
 
+    def _on_scope_chosen(self) -> None:
+        self.presenter.begin()
+
     def _connect(self) -> None:
         self._timer.timeout.connect(self._on_tick)
         self._parts.engine.start_asked.connect(self.start_engine)
@@ -293,6 +296,7 @@ class Controller(QObject):
         self._parts.load.run_asked.connect(self.start_run)
         self._parts.load.stop_asked.connect(self.stop_run)
         self._parts.load.concurrency_changed.connect(self.want_streams)
+        self._parts.numbers.scope.currentIndexChanged.connect(self._on_scope_chosen)
         self._parts.streams.selected.connect(self._on_stream_selected)
 
 

@@ -23,16 +23,22 @@ class HeaderFigure:
     widest: str  # room is kept for this, so that figures do not jump
 
 
+_SCOPE = "of the whole run, or of the newest level, as Numbers says"
 FIGURES = (
     HeaderFigure(
-        "rate", "throughput", "tok/s", "Output tokens/s over the last two seconds.", "9,999 tok/s"
+        "rate",
+        "throughput",
+        "tok/s",
+        "Output tokens/s: over the last two seconds of a run that goes on; while the target was "
+        "held, once it has ended.",
+        "9,999 tok/s",
     ),
     HeaderFigure(
-        "ttft_p50", "TTFT p50", "ms", "Median time to first token, whole run.", "9,999 ms"
+        "ttft_p50", "TTFT p50", "ms", f"Median time to first token, {_SCOPE}.", "9,999 ms"
     ),
-    HeaderFigure("ttft_p90", "TTFT p90", "ms", "90th percentile of TTFT, whole run.", "9,999 ms"),
-    HeaderFigure("itl_p50", "ITL p50", "ms", "Median inter-token latency, whole run.", "99.9 ms"),
-    HeaderFigure("itl_p99", "ITL p99", "ms", "99th percentile of ITL, whole run.", "99.9 ms"),
+    HeaderFigure("ttft_p90", "TTFT p90", "ms", f"90th percentile of TTFT, {_SCOPE}.", "9,999 ms"),
+    HeaderFigure("itl_p50", "ITL p50", "ms", f"Median inter-token latency, {_SCOPE}.", "99.9 ms"),
+    HeaderFigure("itl_p99", "ITL p99", "ms", f"99th percentile of ITL, {_SCOPE}.", "99.9 ms"),
     HeaderFigure(
         "streams", "in flight / target", "", "Streams in flight, and streams asked for.", "99 / 99"
     ),
@@ -46,23 +52,24 @@ class Header(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.dot = QLabel("●")
-        self.state = QLabel("stopped")
+        self.state = QLabel()
         self.state.setFont(text_font(10.5, bold=True))
-        self.subject = muted()
-        self.subject.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.subject.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)
+        self.engine = _one_line()
+        self.subject = _one_line()
         self.figures = {figure.key: QLabel(NOTHING) for figure in FIGURES}
         self._lay_out()
         self.show_engine(EngineState.STOPPED)
 
-    def show_engine(self, state: EngineState) -> None:
-        """Show the engine's state as a word and as a colour."""
-        self.state.setText(str(state))
+    def show_engine(self, state: EngineState, subject: str = "") -> None:
+        """Show the engine's state as a word and as a colour, and what it serves."""
+        self.state.setText(f"engine {state}")
+        self.engine.setText(subject)
+        self.engine.setToolTip(subject)
         for label in (self.dot, self.state):
             set_tone(label, tone_of(state))
 
     def show_subject(self, text: str) -> None:
-        """Say which checkpoint the figures and charts are about."""
+        """Say which run the figures and charts are about."""
         self.subject.setText(text)
         set_plain_tip(self.subject, text)
 
@@ -78,15 +85,33 @@ class Header(QWidget):
         layout = QHBoxLayout(self)
         layout.setContentsMargins(12, 6, 14, 4)
         layout.setSpacing(7)
-        layout.addWidget(self.dot)
-        layout.addWidget(self.state)
-        layout.addSpacing(8)
-        layout.addWidget(self.subject, 1)
+        layout.addLayout(self._two_lines(), 1)
         for figure in FIGURES:
             layout.addWidget(_column(figure, self.figures[figure.key]))
 
+    def _two_lines(self) -> QVBoxLayout:
+        """Put the engine as it is now above the run that is shown: it may be another's."""
+        engine = QHBoxLayout()
+        engine.setSpacing(7)
+        engine.addWidget(self.dot)
+        engine.addWidget(self.state)
+        engine.addWidget(self.engine, 1)
+        lines = QVBoxLayout()
+        lines.setSpacing(1)
+        lines.addLayout(engine)
+        lines.addWidget(self.subject)
+        return lines
+
 
 _UNITS = {figure.key: figure.unit for figure in FIGURES}
+
+
+def _one_line() -> QLabel:
+    """Return a label that takes the room it gets."""
+    label = muted()
+    label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)
+    return label
 
 
 def _column(figure: HeaderFigure, label: QLabel) -> QWidget:

@@ -11,6 +11,7 @@ from app.panels.wording import NOTHING, percentile_text, rate, value_of
 from app.window.enabling import Enabled
 from app.window.lag import Lag
 from app.window.parts import Parts
+from app.window.subject import subject_of_engine
 from engine_launcher.settings import EngineView
 from measurements.plan import Load
 from measurements.states import RunState
@@ -27,16 +28,19 @@ class Presenter:
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self.numbers = Numbers()
+        self._itl = self.numbers.itl  # of the whole run, as the histogram is
         self.span_s: float | None = DEFAULT_SPAN_S  # None: the whole run
         self._drawn = [-1, -1]  # version of the run in each pair of charts
         self._numbered = self._listed = -1
         self._due: dict[str, float] = {}
         self._engine: EngineView | None = None
         self._enabled: Enabled | None = None
+        self._ended = True  # the run on the screen goes on no longer
 
     def begin(self) -> None:
         """Forget what was drawn: another run comes, or another look."""
         self.numbers = Numbers()
+        self._itl = self.numbers.itl
         self._drawn = [-1, -1]
         self._numbered = self._listed = -1
         self._due.clear()
@@ -47,7 +51,7 @@ class Presenter:
             return
         self._engine = view
         self.parts.engine.show_view(view)
-        self.parts.header.show_engine(view.state)
+        self.parts.header.show_engine(view.state, subject_of_engine(view))
         word = "connecting" if is_connecting(view) else str(view.state)
         self.parts.status.say("engine", f"engine {word}")
 
@@ -60,6 +64,7 @@ class Presenter:
 
     def show_run_state(self, state: RunState | None, run: LiveRun, load: Load | None) -> None:
         """Show how far the run is."""
+        self._note_end(ended=state is None or state.over)
         asked = load.requests if load else None
         counts = run.tally.counts()
         self.parts.load.show_run(state, counts, run.in_flight, asked)
@@ -68,6 +73,12 @@ class Presenter:
         known = target[target == target]  # noqa: PLR0124 - NaN differs from itself
         streams = f"{run.in_flight} / {known[-1]:.0f}" if len(known) else NOTHING
         self.parts.header.show_figure("streams", streams)
+
+    def _note_end(self, *, ended: bool) -> None:
+        """Show the figures once more when a run ends: its throughput is another one then."""
+        if ended != self._ended:
+            self._ended = ended
+            self._numbered = -1
 
     def show_damage(self, run: LiveRun) -> None:
         """Say how much of the log could not be read."""
@@ -112,18 +123,23 @@ class Presenter:
             self.parts.throughput.show_picture(run.picture, window)
             self.parts.ttft.show_picture(run.picture, window)
             return
-        p50 = value_of(self.numbers.itl.p50) * 1e3
-        p99 = value_of(self.numbers.itl.p99) * 1e3
+        p50, p99 = value_of(self._itl.p50) * 1e3, value_of(self._itl.p99) * 1e3
         name = "Chunk gap" if self.numbers.itl_is_chunk_gap else "Inter-token latency"
         self.parts.itl_over_time.show_picture(run.picture, window, name)
         self.parts.itl_histogram.show_picture(run.picture, p50, p99, name)
 
     def _show_numbers(self, run: LiveRun) -> None:
-        self.numbers = run.tally.numbers()
+        whole = run.tally.numbers()
+        newest = run.levels.newest()
+        self._itl = whole.itl
+        self.parts.numbers.show_level(None if newest is None else newest[0])
+        chosen = newest is not None and not self.parts.numbers.wants_all()
+        self.numbers = newest[1].numbers() if newest and chosen else whole
         self._drawn[1] = -1  # its lines come from the numbers
         self.parts.numbers.show_numbers(self.numbers)
         show = self.parts.header.show_figure
-        show("rate", rate(run.picture.recent_tokens_per_s()))
+        recent = run.picture.recent_tokens_per_s()
+        show("rate", rate(self.numbers.output_tokens_per_s if self._ended else recent))
         show("ttft_p50", percentile_text(self.numbers.ttft.p50))
         show("ttft_p90", percentile_text(self.numbers.ttft.p90))
         show("itl_p50", percentile_text(self.numbers.itl.p50))

@@ -1,4 +1,4 @@
-"""Which checkpoint, engine and device a picture is about, in one line."""
+"""Which engine is up, and which run a picture is about, in one line each."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,8 +8,13 @@ from engine_launcher.settings import EngineView
 
 
 def subject_of_engine(view: EngineView) -> str:
-    """Return the line for an engine that is up."""
+    """Return the line for an engine."""
     return _joined(view.checkpoint or view.served_model, view.version, view.device)
+
+
+def subject_of_run(folder: Path, view: EngineView) -> str:
+    """Return the line for a run that this engine serves."""
+    return _joined(f"run {folder.name}", subject_of_engine(view))
 
 
 def subject_of_record(folder: Path, record: Mapping[str, Any]) -> str:
@@ -18,7 +23,7 @@ def subject_of_record(folder: Path, record: Mapping[str, Any]) -> str:
     engine = engine or _part(plan, "engine")
     checkpoint = str(plan.get("checkpoint") or "")
     version, device = str(engine.get("version") or ""), str(engine.get("device") or "")
-    return _joined(checkpoint, version, device, f"past run {folder.name}")
+    return _joined(f"past run {folder.name}", checkpoint, version, device)
 
 
 def _part(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -50,6 +50,15 @@ def test_past_runs_are_shown_side_by_side(lab: Lab) -> None:
     assert done.stdout.count(" 100 ") == 2
 
 
+def test_a_run_whose_slider_moved_has_a_column_for_each_level(lab: Lab, tmp_path: Path) -> None:
+    arrivals = [(0.1, 1), (0.11, 1)]
+    streams = (stream(0, 0.0, arrivals), stream(1, 1.0, arrivals, concurrency=8))
+    write_run(tmp_path / "runs" / "moved", record=RECORD, **together(*streams))
+    lines = lab.run("show", "moved").stdout.splitlines()
+    assert lines[0].split() == ["batch", "1", "batch", "8", "last", ":", "first"]
+    assert any(line.startswith("\N{EN DASH} not measured") for line in lines)
+
+
 def test_a_run_that_is_not_there_is_named(lab: Lab) -> None:
     done = lab.run("show", "third")
     assert (done.returncode, done.stdout) == (2, "")

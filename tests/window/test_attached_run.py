@@ -37,7 +37,7 @@ def attach(qtbot: QtBot, window: MainWindow, url: str) -> None:
     engine.url.clear()
     qtbot.keyClicks(engine.url, url)
     qtbot.mouseClick(engine.start, LEFT)
-    qtbot.waitUntil(lambda: window.parts.header.state.text() == "ready", timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: window.parts.header.state.text() == "engine ready", timeout=LIMIT_MS)
     qtbot.waitUntil(window.parts.load.run.isEnabled, timeout=LIMIT_MS)
 
 

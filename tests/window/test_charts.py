@@ -130,12 +130,12 @@ def test_a_chart_says_title_unit_and_meaning(chart: ChartCard) -> None:
     assert "millisecond" in chart.toolTip() or "per second" in chart.toolTip()
 
 
-def test_a_narrow_chart_gives_up_its_unit_before_its_legend(chart: ChartCard) -> None:
+def test_a_narrow_chart_keeps_its_unit_and_gives_up_its_legend(chart: ChartCard) -> None:
     chart.resize(900, 300)
-    assert chart.unit.isVisible()
-    chart.resize(230, 300)
-    assert not chart.unit.isVisible()
     assert chart.legend.isVisible()
+    chart.resize(120, 300)
+    assert chart.unit.isVisible()
+    assert not chart.legend.isVisible()
 
 
 def test_gaps_of_chunks_are_called_so(qtbot: QtBot) -> None:
@@ -173,6 +173,17 @@ def test_the_target_is_drawn_as_steps(qtbot: QtBot) -> None:
     qtbot.addWidget(throughput)
     draw(throughput, ordinary())
     assert set(throughput.target.yData) == {1.0, 8.0}
+
+
+def test_the_rate_of_a_run_shorter_than_a_column_is_a_line(qtbot: QtBot) -> None:
+    throughput = ThroughputChart()
+    qtbot.addWidget(throughput)
+    picture = Picture()
+    given = batch(**steady_stream(0, 0.0, tokens=26))
+    picture.feed(given, GapTracker().feed(given.tokens))
+    draw(throughput, picture)
+    assert throughput.rate.xData.tolist() == pytest.approx([0.0, 0.15, 0.3])
+    assert set(throughput.rate.yData) == {26 / 0.3}
 
 
 def test_a_long_run_is_thinned_to_what_can_be_seen(qtbot: QtBot) -> None:

@@ -91,5 +91,5 @@ def test_start_run_at_1_slider_to_8_stop_and_nothing_is_left(
     ((_, engine_record),) = records.open_records(places.engines)
     assert sweep.members(engine_record)
     qtbot.mouseClick(parts.engine.stop, LEFT)
-    qtbot.waitUntil(lambda: parts.header.state.text() == "stopped", timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: parts.header.state.text() == "engine stopped", timeout=LIMIT_MS)
     assert sweep.members(engine_record) == []

@@ -236,6 +236,9 @@ def test_progress_and_counts_are_in_words(load: LoadPanel) -> None:
         "5 sent · 2 in flight · 2 done · 1 failed · 320 tokens · 2 warm-up"
     )
     assert (load.progress.value(), load.progress.maximum()) == (3, 10)
+    failed = Counts(warmup=2, warmup_failed=1)
+    load.show_run(RunState.FAILED, failed, 0, 10)
+    assert load.counts.text().endswith("2 warm-up, 1 failed")
     load.show_run(RunState.DONE, counts, 2, 10)
     assert not load.progress.isVisible()
 

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hand_written_runs import load_rows, together
 from window.runs import GAP_S, TTFT_S, batch, steady_stream
 
@@ -81,6 +82,12 @@ def test_tokens_per_second_speak_of_complete_columns() -> None:
     seconds, per_s = picture.tokens_per_s()
     assert seconds.tolist() == [0.25]
     assert per_s.tolist() == [42.0]
+
+
+def test_a_run_shorter_than_a_column_has_its_rate_all_the_same() -> None:
+    seconds, per_s = fed(steady_stream(0, 0.0, tokens=26)).tokens_per_s()
+    assert seconds.tolist() == pytest.approx([0.15])
+    assert per_s.tolist() == pytest.approx([26 / 0.3])
 
 
 def test_a_long_run_folds_its_columns_and_loses_nothing() -> None:

@@ -38,5 +38,13 @@ def test_a_percentile_begins_where_there_are_enough_requests() -> None:
     assert len(running_percentile(times, times, 0.99)[0]) == 0
 
 
+def test_a_running_percentile_begins_anew_where_the_load_changes() -> None:
+    values = np.append(np.ones(50), np.full(50, 9.0))
+    times, lines = running_percentile(np.arange(100.0), values, 0.5, [49.5])
+    assert set(lines[times < 50]) == {1.0}
+    assert set(lines[times > 50]) == {9.0}
+    assert 50 not in times
+
+
 def test_no_request_has_no_line() -> None:
     assert len(running_percentile(np.empty(0), np.empty(0), 0.5)[0]) == 0

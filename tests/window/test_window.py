@@ -90,7 +90,7 @@ def test_the_window_begins_with_an_engine_at_rest(window: MainWindow) -> None:
     assert not window.parts.engine.stop.isEnabled()
     assert not window.parts.load.run.isEnabled()
     assert not window.parts.load.stop.isEnabled()
-    assert window.parts.header.state.text() == "stopped"
+    assert window.parts.header.state.text() == "engine stopped"
 
 
 def test_the_colours_can_be_switched_and_are_remembered(
@@ -131,7 +131,11 @@ def test_a_past_run_shows_its_numbers_its_charts_and_its_checkpoint(
     assert table.item(1, 3).text() == "10.00"
     qtbot.waitUntil(lambda: window.parts.ttft.dots.count() == 119)
     qtbot.waitUntil(window.parts.itl_histogram.p50.isVisible)
-    assert "own-name" in window.parts.header.subject.text()
+    header = window.parts.header
+    assert header.subject.text() == "past run past · own-name"
+    assert (header.state.text(), header.engine.text()) == ("engine stopped", "")
+    assert header.figures["rate"].text() == "50.0 tok/s"
+    assert window.parts.numbers.rate.text() == "50.0 output tokens/s"
     assert str(folder) in window.parts.status.labels["folder"].text()
 
 
