@@ -278,6 +278,7 @@ class EnginePanel(QWidget):
         folder = QFileDialog.getExistingDirectory(self, "Choose a checkpoint's folder", here)
         if folder:
             self.model.setCurrentText(folder)
+            self._on_model_picked()
 
     def _on_offer_clicked(self) -> None:
         if self._offer is not None:

@@ -62,6 +62,8 @@ class ExportDialog(QDialog):
         self.what.currentIndexChanged.connect(self._on_what_changed)
         self.export.clicked.connect(self._on_export_clicked)
         self.cancel.clicked.connect(self.reject)
+        first = current or next((entry.folder for entry in runs), None)
+        self._folder = first.parent if first else Path.home()
         self._suggested = ""
         self._on_what_changed()
 
@@ -150,7 +152,7 @@ class ExportDialog(QDialog):
 
     def _on_what_changed(self) -> None:
         if self.destination.text() == self._suggested:  # what a person typed stays
-            self._suggested = str(unused(Path.home() / f"{self.what.currentData()}.csv"))
+            self._suggested = str(unused(self._folder / f"{self.what.currentData()}.csv"))
             self.destination.setText(self._suggested)
 
     def _on_export_clicked(self) -> None:

@@ -1,5 +1,6 @@
 """The engine's log as it grows."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from app.panels.forms import card, set_plain_tip
 from app.window.theme import mono_font
 
 MOST_LINES = 5000
+# The lab's own questions, one a second: the file keeps them, and here they would hide the rest.
+_OWN_POLL = re.compile(r'"GET /(health|metrics) HTTP/[\d.]+" 200')
 
 
 class LogPanel(QWidget):
@@ -43,6 +46,7 @@ class LogPanel(QWidget):
 
     def append(self, lines: Sequence[str]) -> None:
         """Add lines at the end."""
+        lines = [line for line in lines if not _OWN_POLL.search(line)]
         if not lines:
             return
         bar = self.view.verticalScrollBar()

@@ -113,6 +113,8 @@ def _table(model: RequestModel) -> QTableView:
     table.setTabKeyNavigation(False)
     table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
     table.horizontalHeader().setMinimumSectionSize(36)
+    table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.ResizeToContents)
+    table.horizontalHeader().setSectionResizeMode(3, QHeaderView.ResizeMode.ResizeToContents)
     table.horizontalHeader().setFont(text_font(8.5))
     table.setMinimumHeight(80)
     return table

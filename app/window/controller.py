@@ -113,6 +113,10 @@ class Controller(QObject):
         self._parts.load.show_error("")
         view = self.engine.view
         load = self._parts.load.load()
+        sentence = no_room_sentence(view, load)
+        if sentence:
+            self._parts.load.show_error(sentence)
+            return
         self._load = load
         self._streams_wanted = None
         self._starting_run, self._stop_run_wanted = True, False
@@ -298,6 +302,17 @@ class Controller(QObject):
         self._parts.load.concurrency_changed.connect(self.want_streams)
         self._parts.numbers.scope.currentIndexChanged.connect(self._on_scope_chosen)
         self._parts.streams.selected.connect(self._on_stream_selected)
+
+
+def no_room_sentence(view: EngineView, load: Load) -> str:
+    """Return why no reply of this length fits into the engine's context; empty where one may."""
+    context = view.figures.get("max_model_len")
+    if context is None or load.max_tokens < context:
+        return ""
+    return (
+        f"Max tokens is {load.max_tokens:,}, and the engine's context of {context:,.0f} tokens has "
+        f"to hold the prompt too: take less than {context:,.0f}."
+    )
 
 
 class _Exported:

@@ -372,6 +372,13 @@ def test_a_log_that_is_being_read_does_not_jump(qtbot: QtBot) -> None:
     assert log.view.verticalScrollBar().value() == 10
 
 
+def test_the_log_leaves_out_what_the_lab_itself_asks(qtbot: QtBot) -> None:
+    log = shown(qtbot, LogPanel())
+    asked = 'INFO: 127.0.0.1:4 - "{} HTTP/1.1" 200 OK'
+    log.append([asked.format(line) for line in ("GET /health", "POST /v1/x", "GET /metrics")])
+    assert log.view.toPlainText() == asked.format("POST /v1/x")
+
+
 def test_the_log_is_bounded(qtbot: QtBot) -> None:
     log = shown(qtbot, LogPanel())
     log.append([f"line {number}" for number in range(MOST_LINES * 2)])
