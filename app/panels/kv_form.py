@@ -84,6 +84,8 @@ def plain_shape(layout: KvLayout) -> dict[str, str] | None:
 
 
 def _whole(name: str, text: str) -> int:
+    if not text.strip():
+        raise KvError(f"{_NAMES[name]} is empty: type a whole number above 0.")
     digits = text.strip().replace(",", "").replace(" ", "").replace("_", "")
     if not (digits.isascii() and digits.isdigit() and int(digits[:_MOST_DIGITS])):
         raise KvError(f"{_NAMES[name]} is a whole number above 0, not “{text.strip()}”.")

@@ -51,3 +51,8 @@ def test_a_layout_takes_the_place_of_the_shape() -> None:
     group = LayerGroup(layers=5, kv_heads=2, k_dim=64, v_dim=64, window=512)
     typed = replace(SMOLLM2, layers="", kv_heads="", head_dim="", layout=KvLayout(groups=(group,)))
     assert answer(typed).total == 5 * 2 * 128 * 512 * 2
+
+
+def test_an_empty_field_is_called_empty() -> None:
+    typed = KvTyped(layers="", kv_heads="3", head_dim="64", tokens="1", batch="1", dtype="bf16")
+    assert answer(typed).sentence == "Layers is empty: type a whole number above 0."
