@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pyqtgraph as pg
@@ -47,6 +48,7 @@ class ChartCard(QFrame):
         self.setAccessibleName(title)
         self.title = QLabel(title)
         self.title.setFont(text_font(9.5, bold=True))
+        self._units = (unit, unit.rpartition(", ")[2].split()[0])  # in full and short
         self.unit = QLabel(unit)
         self.unit.setFont(text_font(8.5))
         self.unit.setProperty("muted", "true")
@@ -91,7 +93,7 @@ class ChartCard(QFrame):
         return self._ranges["left"]
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802 - Qt's name
-        """Shorten the legend where title and unit need its room, and let it go at last."""
+        """Shorten legend and unit where the title needs their room; let the legend go at last."""
         super().resizeEvent(event)
         self._fit_top()
 
@@ -102,13 +104,15 @@ class ChartCard(QFrame):
             self._fit_top()
 
     def _fit_top(self) -> None:
-        used = self.title.sizeHint().width() + self.unit.sizeHint().width()
-        room = self.width() - used - 2 * _EDGE - _SPACING
-        for text in self._legends:
+        room = self.width() - self.title.sizeHint().width() - 2 * _EDGE - _SPACING
+        fits = False
+        for unit, text in product(self._units, self._legends):
+            self.unit.setText(unit)
             self.legend.setText(text)
-            if self.legend.sizeHint().width() <= room:
+            fits = self.unit.sizeHint().width() + self.legend.sizeHint().width() <= room
+            if fits:
                 break
-        self.legend.setVisible(self.legend.sizeHint().width() <= room)
+        self.legend.setVisible(fits)
 
     def _set_axis(self, name: str, low: float, high: float, ticks: Ticks) -> bool:
         if self._ranges[name] == (low, high) and self._ticks.get(name) == ticks:

@@ -24,7 +24,7 @@ class ItlOverTimeChart(ChartCard):
     """An image: a column a span of time, a row a bin of ITL."""
 
     def __init__(self) -> None:
-        super().__init__("Inter-token latency over time", "ms, log scale", _LEGEND, _HELP)
+        super().__init__("Inter-token latency over time", "log scale, ms", _LEGEND, _HELP)
         self.image = pg.ImageItem(axisOrder="col-major")
         self.image.setZValue(-5)  # above the grid; where there is nothing, it is transparent
         self.plot.addItem(self.image)

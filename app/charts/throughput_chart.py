@@ -23,7 +23,7 @@ class ThroughputChart(ChartCard):
     """A filled line and a step line."""
 
     def __init__(self) -> None:
-        super().__init__("Throughput", "output tokens/s", _LEGEND, _HELP)
+        super().__init__("Throughput", "output, tokens/s", _LEGEND, _HELP)
         self.rate = pg.PlotCurveItem(fillLevel=0)
         self.plot.addItem(self.rate)
         self.target = pg.PlotCurveItem(x=[0.0, 1e-9], y=[0.0], stepMode="center")
