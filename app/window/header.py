@@ -64,7 +64,7 @@ class Header(QWidget):
         """Show the engine's state as a word and as a colour, and what it serves."""
         self.state.setText(f"engine {state}")
         self.engine.setText(subject)
-        self.engine.setToolTip(subject)
+        set_plain_tip(self.engine, subject)
         for label in (self.dot, self.state):
             set_tone(label, tone_of(state))
 
