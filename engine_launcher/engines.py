@@ -174,9 +174,7 @@ def _vllm(settings: EngineSettings, on_cpu: bool) -> _Parts:
 
 def _fit_to_cpu(parts: _Parts, settings: EngineSettings) -> None:
     if settings.eager is None:
-        parts.notes.append(
-            "Eager mode, since compiling takes minutes on a CPU; switch eager off to compile."
-        )
+        parts.notes.append("Eager mode: compiling takes minutes on a CPU. Eager off compiles.")
     # Not VLLM_CPU_KVCACHE_SPACE: vLLM 0.32 reads that as a whole number of GiB.
     kv_bytes = round(settings.kv_cache_gib * _GIB)
     parts.arguments.extend(("--kv-cache-memory-bytes", str(kv_bytes)))

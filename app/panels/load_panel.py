@@ -207,7 +207,12 @@ class LoadPanel(QWidget):
         buttons.addWidget(self.run)
         buttons.addWidget(self.stop)
         layout.addLayout(buttons)
-        for widget in (self.progress, self.status, self.error, self.counts):
+        stand = QHBoxLayout()  # one line, so that the counts below are in view at 1280x800
+        stand.setSpacing(6)
+        stand.addWidget(self.progress, 1)
+        stand.addWidget(self.status, 1)
+        layout.addLayout(stand)
+        for widget in (self.error, self.counts):
             layout.addWidget(widget)
         layout.addStretch(1)
         fill(self, frame)

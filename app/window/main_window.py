@@ -133,7 +133,7 @@ class MainWindow(QMainWindow):
         self.resizeDocks(sides, [_SIDE_WIDTH, 316], Qt.Orientation.Horizontal)
         self.resizeDocks([self.docks["log"]], [140], Qt.Orientation.Vertical)
         left = [self.docks["engine"], self.docks["load"]]
-        self.resizeDocks(left, [410, 400], Qt.Orientation.Vertical)
+        self.resizeDocks(left, [396, 414], Qt.Orientation.Vertical)
         right = [self.docks["numbers"], self.docks["streams"]]
         self.resizeDocks(right, [290, 490], Qt.Orientation.Vertical)
 
