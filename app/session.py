@@ -14,14 +14,13 @@ import measurements
 from app.describe import describe_engine
 from app.engine_log import LogExcerpt
 from engine_launcher.settings import EngineView
-from measurements.plan import MAX_CONCURRENCY, Load, Plan, Prompts, Target
+from measurements.plan import API_KEY_VARIABLE, MAX_CONCURRENCY, Load, Plan, Prompts, Target
 from measurements.run_folder.columns import LOAD
 from measurements.run_folder.create import create, write_plan
 from measurements.run_folder.errors import RunFolderError
 from measurements.run_folder.reader import read_record
 from measurements.states import RunState
 
-API_KEY_VARIABLE = "LATENCY_LAB_API_KEY"
 _STATE_COLUMN = LOAD.index("state")
 # After end of file the worker cancels what is in flight and finishes its files.
 CLOSE_LIMIT_S = 5.0

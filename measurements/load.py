@@ -296,42 +296,31 @@ class Load:
         del self._flights[ticket.request_id]
         self._tools.pool.give_back(flight.connection, reusable=exchange.reusable)
         ending = exchange.ending or Ending(Status.CANCELLED)
-        self._tools.writer.ended(
-            Ended(
-                request_id=ticket.request_id,
-                concurrency=ticket.concurrency,
-                warmup=ticket.warmup,
-                planned_ns=ticket.planned_ns,
-                sent_ns=exchange.reply.sent_ns,
-                connect_ns=flight.connect_ns,
-                figures=exchange.reply.figures(ending),
-                ending=ending,
-                http_status=exchange.http_status,
-                prompt_id=ticket.prepared.prompt_id,
-            )
-        )
+        self._log(ticket, ending, flight)
         return ending
 
     def _refused(self, ticket: Ticket, error: OSError) -> None:
         server = self._tools.pool.endpoint.name
         ending = Ending(Status.REFUSED, f"no connection to {server}: {words(error)}")
-        self._log_unsent(ticket, ending)
+        self._log(ticket, ending)
         now_ns = monotonic_ns()
         self._rest(self._patience.note(ending, None, 0, now_ns), now_ns)
         self._go_on()
 
-    def _log_unsent(self, ticket: Ticket, ending: Ending) -> None:
+    def _log(self, ticket: Ticket, ending: Ending, flight: Flight | None = None) -> None:
+        """Log how a request ended; without a flight it was never sent."""
+        exchange = flight.exchange if flight else None
         self._tools.writer.ended(
             Ended(
                 request_id=ticket.request_id,
                 concurrency=ticket.concurrency,
                 warmup=ticket.warmup,
                 planned_ns=ticket.planned_ns,
-                sent_ns=None,
-                connect_ns=None,
-                figures=Figures(),
+                sent_ns=exchange.reply.sent_ns if exchange else None,
+                connect_ns=flight.connect_ns if flight else None,
+                figures=exchange.reply.figures(ending) if exchange else Figures(),
                 ending=ending,
-                http_status=None,
+                http_status=exchange.http_status if exchange else None,
                 prompt_id=ticket.prepared.prompt_id,
             )
         )
@@ -373,7 +362,7 @@ class Load:
             self._connecting.cancel()
         for ticket, task in self._opening.items():
             task.cancel()
-            self._log_unsent(ticket, Ending(Status.CANCELLED, reason))
+            self._log(ticket, Ending(Status.CANCELLED, reason))
         self._opening.clear()
         for flight in tuple(self._flights.values()):
             flight.exchange.cancel(reason)
@@ -386,7 +375,7 @@ class Load:
         until_ns = now_ns if self._ends_ns is None else min(now_ns, self._ends_ns)
         while self._arrivals.is_late(until_ns) and not self._count_is_reached():
             ending = Ending(Status.CANCELLED, f"not sent when it was due; then {reason}")
-            self._log_unsent(self._issue(until_ns, _NO_PROMPT), ending)
+            self._log(self._issue(until_ns, _NO_PROMPT), ending)
 
     def _go(self, state: RunState) -> None:
         self.state = step(self.state, state)

@@ -5,6 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 MAX_CONCURRENCY = 256
+API_KEY_VARIABLE = "LATENCY_LAB_API_KEY"  # of the worker's environment
 MAX_RATE = 10_000.0  # requests per second
 
 

@@ -19,7 +19,7 @@ from measurements.client_watch import ClientWatch
 from measurements.connection import SO_TIMESTAMPNS
 from measurements.http1 import RequestError
 from measurements.load import Load, Tools, problem
-from measurements.plan import Plan
+from measurements.plan import API_KEY_VARIABLE, Plan
 from measurements.pool import Endpoint, EndpointError, Pool, resolve
 from measurements.prepare import Prepared, Stock, Template, make_template
 from measurements.priority import NORMAL, first_in_line
@@ -28,7 +28,6 @@ from measurements.run_folder.writer import Writer
 from measurements.server_metrics import Scraper
 from measurements.states import RunState
 
-API_KEY_VARIABLE = "LATENCY_LAB_API_KEY"
 TICK_S = 0.02  # 50 times a second: flushes, time limits
 ROW_S = 1.0  # client.csv and server_metrics.csv
 METRICS_LIMIT_S = 1.0  # how long a run waits for the engine's totals before and after it

@@ -1,22 +1,14 @@
 """Waiting for an engine and its processes, with a deadline and without fixed sleeps."""
 
-import time
-from collections.abc import Callable
 from pathlib import Path
+
+from waiting import wait_until as until
 
 from engine_launcher.engine import Engine
 from engine_launcher.settings import EngineView
 from engine_launcher.supervisor import read_process
 
 LIMIT_S = 30.0
-
-
-def until(condition: Callable[[], object], limit_s: float = LIMIT_S) -> None:
-    """Look until something is true; fail where it does not come true in time."""
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.005)
 
 
 def poll_until(engine: Engine, *states: str, limit_s: float = LIMIT_S) -> EngineView:
