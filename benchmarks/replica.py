@@ -2,9 +2,11 @@
 
     .venv/bin/python -m benchmarks.replica [--passes 3] [--concurrency 1,8] [--model PATH]
 
-One after the other, several times. Here nobody knows the truth, so the engine's own means stand
-beside what both clients report. `vllm bench serve` runs twice: as it is, and at the real-time
-priority that the lab's worker takes, since an engine on the CPU keeps others off the processor.
+One after the other, several times, the order turned from pass to pass. Here nobody knows the
+truth, so beside what a client reports stand the engine's own means over that client's requests:
+where two clients differ and the engine's means differ alike, the engine was not as fast twice.
+`vllm bench serve` runs twice: as it is, and at the real-time priority that the lab's worker takes,
+since an engine on the CPU keeps others off the processor.
 """
 
 import argparse
@@ -12,11 +14,12 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx2
 import numpy as np
 
 from app.places import find_places
@@ -26,31 +29,45 @@ from engine_launcher.engine import Engine
 from engine_launcher.preflight import Refusal
 from engine_launcher.settings import EngineSettings, EngineView
 from engine_launcher.states import EngineState
-from measurements import prompts
+from measurements import prompts, server_metrics
 from measurements.plan import Load, Plan, Prompts, Target
+from measurements.run_folder.columns import SERVER_METRICS
 from measurements.run_folder.reader import read
-from measurements.summary import Summary, summarize
+from measurements.summary import summarize
 
 TOKENS = 64
+WARMUPS = 2  # requests before those that count, by each client; the engine counts them too
+CLIENTS = ("Latency Lab", "vllm bench serve", "vllm bench serve, real-time")
 _POLL_S = 0.2
-_REPLIES = 12  # at concurrency 1; elsewhere two a stream
+_REPLIES = 16  # at concurrency 1; elsewhere two a stream
 
 
 class Means(NamedTuple):
-    """What a client reported, in seconds."""
+    """Means in seconds; NaN where they are not told."""
 
     ttft_s: float
     itl_s: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pass:
-    """What both reported of the same requests; means in seconds."""
+class Told:
+    """What one client reported of one pass, and the engine of the same requests."""
 
+    number: int  # of the pass
+    client: str
     concurrency: int
-    lab: Summary
-    vllm: Means
-    vllm_real_time: Means
+    reported: Means
+    engine: Means
+
+
+@dataclass(frozen=True)
+class Requests:
+    """What every client sends in one pass."""
+
+    view: EngineView
+    concurrency: int
+    texts: list[str]
+    folder: Path
 
 
 def main() -> int:
@@ -61,18 +78,23 @@ def main() -> int:
     parser.add_argument("--model", type=Path, default=find_places().default_model, metavar="PATH")
     parser.add_argument("--port", type=int, default=8000)
     options = parser.parse_args()
-    levels = [int(word) for word in options.concurrency.split(",")] * options.passes
+    levels = [int(word) for word in options.concurrency.split(",")]
     with tempfile.TemporaryDirectory() as folder:
         engine = Engine(Path(folder, "engines"))
         try:
             view = _start(engine, options.model, options.port)
-            passes = [_pass(view, level, Path(folder)) for level in levels]
+            told = [
+                each
+                for level in levels
+                for number in range(options.passes)
+                for each in _pass(view, level, number, Path(folder))
+            ]
         except (Refusal, ValueError) as error:
             print(error, file=sys.stderr)
             return 2
         finally:
             engine.close()
-    print("\n".join(table(passes)))
+    print("\n".join(table(told)))
     return 0
 
 
@@ -87,31 +109,71 @@ def _start(engine: Engine, model: Path, port: int) -> EngineView:
     return view
 
 
-def _pass(view: EngineView, concurrency: int, folder: Path) -> Pass:
-    """Let both clients send the same prompts, the lab first."""
-    here = Path(tempfile.mkdtemp(dir=folder))
+def _pass(view: EngineView, concurrency: int, number: int, folder: Path) -> list[Told]:
+    """Let each client send the same prompts; another one begins in each pass."""
     texts = [prompt.content for prompt in prompts.load("short")]
-    texts = (texts * concurrency)[: max(_REPLIES, 2 * concurrency)]
-    lab = _lab(view, concurrency, texts, here)
-    load = {
-        "base_url": view.base_url.removesuffix("/v1"),
-        "model": view.served_model,
-        "concurrency": concurrency,
-        "requests": len(texts),
-        "tokens": TOKENS,
-        "tokenizer": view.settings.model,
-        "prompts": texts,
-    }
-    return Pass(
-        concurrency=concurrency,
-        lab=lab,
-        vllm=_vllm(load, here / "normal.json"),
-        vllm_real_time=_vllm({**load, "real_time": True}, here / "real-time.json"),
+    count = max(_REPLIES, 2 * concurrency)
+    texts = (texts * count)[:count]
+    requests = Requests(view, concurrency, texts, Path(tempfile.mkdtemp(dir=folder)))
+    runs: list[Callable[[Requests], Means]] = [_lab, _vllm, _vllm_real_time]
+    places = [(number + place) % len(runs) for place in range(len(runs))]
+    return [_told(requests, number, CLIENTS[place], runs[place]) for place in places]
+
+
+def _told(requests: Requests, number: int, client: str, run: Callable[[Requests], Means]) -> Told:
+    before = _engine_totals(requests.view)
+    reported = run(requests)
+    return Told(
+        number=number,
+        client=client,
+        concurrency=requests.concurrency,
+        reported=reported,
+        engine=_grown(before, _engine_totals(requests.view)),
     )
 
 
-def _vllm(load: dict[str, Any], result: Path) -> Means:
-    vllm_bench.run_client([{**load, "result": str(result)}], result.parent)
+def _engine_totals(view: EngineView) -> dict[str, float]:
+    page = httpx2.get(view.base_url.removesuffix("/v1") + "/metrics", trust_env=False).content
+    row = server_metrics.parse(page)
+    told = zip(SERVER_METRICS[1:], row, strict=True)
+    return {name: float("nan") if value is None else value for name, value in told}
+
+
+def _grown(before: dict[str, float], after: dict[str, float]) -> Means:
+    """Return the engine's means between two readings: growth of a sum over that of its count."""
+
+    def mean(figure: str) -> float:
+        counted = after[f"{figure}_count"] - before[f"{figure}_count"]
+        total_s = after[f"{figure}_sum_s"] - before[f"{figure}_sum_s"]
+        return total_s / counted if counted else float("nan")
+
+    return Means(mean("ttft"), mean("itl"))
+
+
+def _vllm(requests: Requests) -> Means:
+    return _vllm_bench(requests, real_time=False)
+
+
+def _vllm_real_time(requests: Requests) -> Means:
+    return _vllm_bench(requests, real_time=True)
+
+
+def _vllm_bench(requests: Requests, *, real_time: bool) -> Means:
+    view = requests.view
+    result = requests.folder / f"vllm-{real_time}.json"
+    load: dict[str, Any] = {
+        "base_url": view.base_url.removesuffix("/v1"),
+        "model": view.served_model,
+        "concurrency": requests.concurrency,
+        "requests": len(requests.texts),
+        "warmups": WARMUPS,
+        "tokens": TOKENS,
+        "tokenizer": view.settings.model,
+        "prompts": requests.texts,
+        "real_time": real_time,
+        "result": str(result),
+    }
+    vllm_bench.run_client([load], requests.folder)
     document = json.loads(result.read_text(encoding="utf-8"))
     if any(document["errors"]):
         raise ValueError(f"vllm bench serve failed: {max(document['errors'])[-500:]}")
@@ -119,47 +181,61 @@ def _vllm(load: dict[str, Any], result: Path) -> Means:
     return Means(float(np.mean(document["ttfts"])), float(itls.mean()))
 
 
-def _lab(view: EngineView, concurrency: int, texts: list[str], folder: Path) -> Summary:
-    source = folder / "prompts.jsonl"
-    source.write_text("".join(json.dumps({"prompt": text}) + "\n" for text in texts), "utf-8")
+def _lab(requests: Requests) -> Means:
+    view = requests.view
+    source = requests.folder / "prompts.jsonl"
+    source.write_text("".join(json.dumps({"prompt": t}) + "\n" for t in requests.texts), "utf-8")
     load = Load(
-        concurrency=concurrency,
-        requests=len(texts),
+        concurrency=requests.concurrency,
+        requests=len(requests.texts),
+        warmup=WARMUPS,
         max_tokens=TOKENS,
         temperature=0.0,
         ignore_eos=True,
     )
     plan = Plan(
-        target=Target(base_url=view.base_url, served_model=view.served_model, api="completions"),
+        # Usage at the end alone, as vllm bench serve asks for: the engine has the same to write.
+        target=Target(
+            base_url=view.base_url,
+            served_model=view.served_model,
+            api="completions",
+            usage="final",
+        ),
         load=load,
         prompts=Prompts(source=str(source), unique_prefix=False),
         checkpoint=view.checkpoint,
     )
-    session = RunSession.start(plan, folder)
+    session = RunSession.start(plan, requests.folder)
     while not session.poll().over:
         time.sleep(_POLL_S)
-    return summarize(read(session.folder))
+    summary = summarize(read(session.folder))
+    return Means(_or_nan(summary.ttft.mean), _or_nan(summary.itl.mean))
 
 
-def table(passes: Iterable[Pass]) -> Iterator[str]:
-    """Yield a Markdown table, a line a pass, with the engine's own means in the middle."""
-    header = ["streams"]
-    for name in ("TTFT", "ITL"):
-        header += [f"{name} lab, ms", "engine", "vllm", "vllm, real-time", ": lab"]
-    yield _line(header)
-    yield _line(["---"] * len(header))
-    for each in passes:
-        lab, others = each.lab, (each.vllm, each.vllm_real_time)
-        ttft = (lab.ttft.mean, lab.engine_ttft_mean_s, *(other.ttft_s for other in others))
-        itl = (lab.itl.mean, lab.engine_itl_mean_s, *(other.itl_s for other in others))
-        yield _line([str(each.concurrency), *_cells(*ttft), *_cells(*itl)])
+def _or_nan(value: float | None) -> float:
+    return float("nan") if value is None else value
 
 
-def _cells(lab_s: float | None, *others_s: float | None) -> list[str]:
-    """Return the means in ms, and how the last of them compares with the lab's."""
-    told = ["" if value is None else f"{value * 1e3:.2f}" for value in (lab_s, *others_s)]
-    last = others_s[-1]
-    return [*told, f"{last / lab_s:.3f}" if lab_s and last is not None else ""]
+def table(told: Iterable[Told]) -> Iterator[str]:
+    """Yield a Markdown table: a line a client and pass, in the order in which they ran."""
+    yield _line(["streams", "pass", "client", *_HEADER])
+    yield _line(["---"] * (3 + len(_HEADER)))
+    for each in told:
+        where = [str(each.concurrency), str(each.number + 1), each.client]
+        yield _line([*where, *_cells(each)])
+
+
+_HEADER = ("TTFT, ms", "engine's", "more, ms", "ITL, ms", "engine's", "more, ms")
+
+
+def _cells(told: Told) -> Iterator[str]:
+    """Yield what client and engine say in ms, and by how much the client says more."""
+    for reported_s, engine_s in zip(told.reported, told.engine, strict=True):
+        yield from (_ms(reported_s), _ms(engine_s), _ms(reported_s - engine_s))
+
+
+def _ms(seconds: float) -> str:
+    return "" if np.isnan(seconds) else f"{seconds * 1e3:.2f}"
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ import struct
 import sys
 from collections.abc import Callable
 from time import monotonic_ns, time_ns
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from measurements.clock import ArrivalClock, ClockName, Readings
 from measurements.pump import Pump
@@ -22,6 +22,9 @@ MOST_READS = 64  # of one socket, before the others have their turn
 # Bytes of one connection that were read and not yet used. Reading comes first, but a server that
 # sends faster than we decode may not fill the memory: beyond this its socket is left to fill up.
 MOST_UNUSED = MOST_READS * READ_SIZE
+# With these an answer's body is over, as HTTP's chunks or as an event stream: its stream goes on at
+# once. All else may wait a little and be decoded together.
+_LAST_BYTES = (b"\r\n0\r\n\r\n", b"[DONE]\n\n", b"[DONE]\r\n\r\n")
 _TIMESPEC = struct.Struct("@ll")
 _ANCILLARY_SIZE = socket.CMSG_SPACE(_TIMESPEC.size) if hasattr(socket, "CMSG_SPACE") else 0
 # Python has no name for it; the number holds for every common Linux architecture.
@@ -40,6 +43,9 @@ class Read(NamedTuple):
 
 
 Receiver = Callable[[Read], None]
+# A read before the kernel's time is mapped to ours: data, ancillary data, what becomes Readings,
+# and how long the sockets had not been polled. A plain tuple, since it is made while we read.
+_Unstamped = tuple[bytes, list[tuple[int, int, bytes]], tuple[int, int, int, int], int]
 
 
 class Connection(Protocol):
@@ -81,13 +87,20 @@ class _Delivery:
         self._paused = False
 
     def _deliver(self, read: Read) -> None:
+        """Queue a read for the receiver, which gets it from the pump."""
         self._ended = self._ended or not read.data
+        self._queue(self._hand_over, read.data, read)
+
+    def _queue(self, job: Callable[[Receiver, Any], None], data: bytes, what: object) -> None:
         if self.receiver is None:
             self.close()
             return
         self._queued += 1
-        self.hold(len(read.data))
-        self._pump.post(self._hand_over, self.receiver, read)
+        self._unused += len(data)
+        if self._unused >= MOST_UNUSED:
+            self.hold(0)
+        hurried = self._paused or not data or data.endswith(_LAST_BYTES)
+        (self._pump.post if hurried else self._pump.defer)(job, self.receiver, what)
 
     def _hand_over(self, receiver: Receiver, read: Read) -> None:
         self._queued -= 1
@@ -134,7 +147,7 @@ class SocketConnection(_Delivery):
         self._socket = sock
         self._loop = loop
         self._unsent = b""
-        self._send_error: OSError | None = None
+        self._error: OSError | None = None  # waits until what came before it has been read
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if SO_TIMESTAMPNS is not None:
             with contextlib.suppress(OSError):  # a kernel without it: user times
@@ -167,7 +180,7 @@ class SocketConnection(_Delivery):
             self._deliver(user_read(self._pump, b"", error))
             return
         # What the server said before it hung up comes first: 413, say, and why.
-        self._send_error = error
+        self._error = error
         self._loop.call_soon(self._drain)
 
     def _send_rest(self) -> None:
@@ -175,48 +188,54 @@ class SocketConnection(_Delivery):
         self._write(self._unsent)
 
     def _drain(self) -> None:
-        # A short read has emptied the socket, but libuv reports an error once: a reset that came
-        # with the last bytes would go unseen behind them, so each read asks for one.
+        """Empty the socket: nothing is done here that can be done later, among its like."""
         for _ in range(MOST_READS):
             if self.closed or self._ended or self._paused:
                 return
-            if not self._read_once():
+            polled_ns = monotonic_ns()
+            try:
+                data, ancillary, _, _ = self._socket.recvmsg(READ_SIZE, _ANCILLARY_SIZE)
+            except OSError as error:
+                self._cannot_read(error)
                 return
-        # For the same reason nobody else may wake us for the rest.
+            wall_ns, now_ns, checked_ns = time_ns(), monotonic_ns(), time_ns()
+            if not data:
+                self._end(user_read(self._pump, b"", self._error))
+                return
+            times = (polled_ns, now_ns, wall_ns, checked_ns - wall_ns)
+            raw = (data, ancillary, times, self._pump.unpolled_ns(now_ns))
+            self._queue(self._stamp, data, raw)
+            if len(data) < READ_SIZE:
+                return
+        # libuv reports some events once, so nobody else may wake us for the rest.
         self._loop.call_soon(self._drain)
 
-    def _read_once(self) -> bool:
-        """Read and deliver; return whether there may be more."""
-        polled_ns = monotonic_ns()
-        try:
-            data, ancillary, _, _ = self._socket.recvmsg(READ_SIZE, _ANCILLARY_SIZE)
-        except (BlockingIOError, InterruptedError):
-            if self._send_error is not None:
-                self._end(user_read(self._pump, b"", self._send_error))
-            return False
-        except OSError as error:
+    def _cannot_read(self, error: OSError) -> None:
+        if not isinstance(error, BlockingIOError | InterruptedError):
             self._end(user_read(self._pump, b"", error))
-            return False
-        read = self._stamped(data, kernel_time_ns(ancillary), polled_ns)
-        if not data:
-            self._end(read._replace(error=self._send_error))
-            return False
-        self._deliver(read)
-        return not self.closed and (len(data) == READ_SIZE or self._failed())
+        elif self._error is not None:
+            self._end(user_read(self._pump, b"", self._error))
 
-    def _failed(self) -> bool:
-        """End with the error that waits behind a short read, if one does; always False."""
+    def _stamp(self, receiver: Receiver, raw: _Unstamped) -> None:
+        """Map the kernel's time to ours, and hand the read over."""
+        data, ancillary, times, unpolled_ns = raw
+        readings = Readings(*times)
+        at_ns, clock = self._clock.arrival(kernel_time_ns(ancillary), readings)
+        lag_ns = max(readings.now_ns - at_ns, unpolled_ns)
+        self._hand_over(receiver, Read(data, at_ns, clock, readings.now_ns, lag_ns))
+        self._look_for_error()
+
+    def _look_for_error(self) -> None:
+        """Ask for the error that may wait behind what was read.
+
+        libuv reports an error once: a reset that came with the last bytes would go unseen.
+        """
+        if self.closed or self._ended or self._queued:
+            return
         error = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if error:
-            self._end(user_read(self._pump, b"", OSError(error, os.strerror(error))))
-        return False
-
-    def _stamped(self, data: bytes, kernel_ns: int | None, polled_ns: int) -> Read:
-        wall_ns, now_ns, checked_ns = time_ns(), monotonic_ns(), time_ns()
-        readings = Readings(polled_ns, now_ns, wall_ns, checked_ns - wall_ns)
-        at_ns, clock = self._clock.arrival(kernel_ns, readings)
-        lag_ns = max(now_ns - at_ns, self._pump.unpolled_ns(now_ns))
-        return Read(data, at_ns, clock, now_ns, lag_ns)
+            self._error = OSError(error, os.strerror(error))
+            self._drain()
 
     def _end(self, read: Read) -> None:
         self._loop.remove_reader(self._socket.fileno())

@@ -36,6 +36,8 @@ class EventDecoder:
 
         An event that the end of the stream cuts off is dropped, as the standard wants it.
         """
+        if self._is_one_event(received):
+            return [Event(received[6:-2])]
         lines = self._whole_lines(received)
         events: list[Event] = []
         for line in lines:
@@ -52,6 +54,17 @@ class EventDecoder:
                 self._name = b""
         self._bound()
         return events
+
+    def _is_one_event(self, received: bytes) -> bool:
+        """Whether nothing waits and this is one whole event of one line of data: the usual read."""
+        waits = self._tail_size or self._data or self._name or self._after_cr or self._at_start
+        return (
+            not waits
+            and received.find(b"\n") == len(received) - 2
+            and received.startswith(b"data: ")
+            and received.endswith(b"\n\n")
+            and b"\r" not in received
+        )
 
     def _whole_lines(self, received: bytes) -> list[bytes]:
         if self._after_cr and received:

@@ -8,7 +8,7 @@ from measurements.chunks import Chunk, NotAChunkError
 from measurements.connection import Read, words
 from measurements.event_stream import Event, EventDecoder, EventTooLongError
 from measurements.http1 import HttpError, Response
-from measurements.reply import Arrival, Ending, Notice, Reply, Status, Token, notices
+from measurements.reply import Ending, Notice, Reply, Status, Token, notices
 
 ERROR_BODY_LIMIT = 65_536  # bytes of an error's body that are kept
 # After the last token a server may still send usage and [DONE]; so long is waited for them.
@@ -36,8 +36,8 @@ class Limits:
 class Exchange:
     """Reads of a connection in; tokens and notices out as they come, one ending at the end."""
 
-    def __init__(self, limits: Limits, sink: Sink) -> None:
-        self.reply = Reply()
+    def __init__(self, limits: Limits, sink: Sink, reply: Reply | None = None) -> None:
+        self.reply = reply or Reply()
         self.ending: Ending | None = None
         self.http_status: int | None = None
         self._limits = limits
@@ -92,15 +92,14 @@ class Exchange:
         if not body:
             return
         self._body_since_ns = read.at_ns
-        if not (self._response.is_success and self._response.is_event_stream):
+        if not self._response.streams:
             self._other_body += body[: ERROR_BODY_LIMIT - len(self._other_body)]
             return
         events = self._events.feed(body)
         if events:
             self._saw_event = True
-            arrival = Arrival(read.at_ns, read.clock, read.lag_ns)
             was_done, found = self._done_seen, self._chunks(events)
-            if tokens := self.reply.take(found, arrival):
+            if tokens := self.reply.take(found, read):
                 self._sink.tokens(tokens)
             silent = notices(found, read.at_ns) if len(tokens) < len(found) else []
             if self._done_seen and not was_done:

@@ -56,6 +56,7 @@ class Response:
         self.status: int | None = None  # known once the head is complete
         self.headers: list[tuple[bytes, bytes]] = []
         self.content_type = ""  # as the server wrote it, for a sentence
+        self.streams = False  # the request was accepted, and events follow
         self.complete = False
         self.begun = False
         self._parser = httptools.HttpResponseParser(self)
@@ -144,6 +145,7 @@ class Response:
             self.headers.clear()
             return
         self.status = status
+        self.streams = self.is_success and self.is_event_stream
         self._keep_alive = self._parser.should_keep_alive() and not self._closes_soon()
         self.complete = self._head_only
 

@@ -7,6 +7,7 @@ same moment in which the last one's end was read.
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic_ns
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from measurements.patience import Patience
 from measurements.pool import Pool
 from measurements.prepare import Prepared, Stock
 from measurements.pump import Pump
-from measurements.reply import Ending, Figures, Notice, Status, Token
+from measurements.reply import Ending, Figures, Notice, Reply, Status, Token
 from measurements.run_folder.writer import Ended, Sent, Writer
 from measurements.states import RunState, step
 
@@ -243,15 +244,15 @@ class Load:
             self._send(ticket, connection, connection.connect_ns)
 
     def _send(self, ticket: Ticket, connection: Connection, connect_ns: int | None) -> None:
+        reply = Reply()
         sink = Sink(
-            lambda tokens: self._tokens(ticket, exchange, tokens),
-            lambda notices: self._notices(ticket, exchange, notices),
+            partial(self._tokens, ticket.request_id, reply),
+            partial(self._notices, ticket.request_id, reply),
         )
-        exchange = Exchange(self._limits, sink)
-        flight = Flight(ticket, connection, connect_ns, exchange)
-        connection.receiver = lambda read: self._received(flight, read)
+        flight = Flight(ticket, connection, connect_ns, Exchange(self._limits, sink, reply))
+        connection.receiver = partial(self._received, flight)
         self._flights[ticket.request_id] = flight
-        exchange.reply.sent_ns = sent_ns = monotonic_ns()
+        reply.sent_ns = sent_ns = monotonic_ns()
         connection.send(ticket.prepared.payload)
         self._tools.writer.sent(
             Sent(
@@ -265,12 +266,12 @@ class Load:
         )
         self._note_load()
 
-    def _tokens(self, ticket: Ticket, exchange: Exchange, tokens: list[Token]) -> None:
+    def _tokens(self, request_id: int, reply: Reply, tokens: list[Token]) -> None:
         self._tools.watch.note_chunks(len(tokens))
-        self._tools.writer.tokens(ticket.request_id, exchange.reply.sent_ns, tokens)
+        self._tools.writer.tokens(request_id, reply.sent_ns, tokens)
 
-    def _notices(self, ticket: Ticket, exchange: Exchange, notices: list[Notice]) -> None:
-        self._tools.writer.notices(ticket.request_id, exchange.reply.sent_ns, notices)
+    def _notices(self, request_id: int, reply: Reply, notices: list[Notice]) -> None:
+        self._tools.writer.notices(request_id, reply.sent_ns, notices)
 
     def _received(self, flight: Flight, read: Read) -> None:
         self._tools.watch.note_lag(read.lag_ns)

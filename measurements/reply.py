@@ -6,7 +6,7 @@ The definitions of TTFT, TTFT to answer, TPOT and E2E live here (`docs/architect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from measurements.chunks import Chunk, Kind, Piece
 from measurements.clock import ClockName
@@ -34,12 +34,20 @@ class Ending(NamedTuple):
     reason: str = ""
 
 
-class Arrival(NamedTuple):
-    """When a read arrived."""
+class Arrival(Protocol):
+    """What a reply has to know of a read: see `connection.Read`."""
 
-    at_ns: int  # monotonic
-    clock: ClockName
-    lag_ns: int = 0  # how long it may have waited for us
+    @property
+    def at_ns(self) -> int:
+        """When it arrived, monotonic."""
+
+    @property
+    def clock(self) -> ClockName:
+        """Where that time comes from."""
+
+    @property
+    def lag_ns(self) -> int:
+        """How long it may have waited for us."""
 
 
 class Token(NamedTuple):
@@ -110,10 +118,11 @@ class Reply:
 
     def take(self, chunks: Sequence[Chunk], arrival: Arrival) -> list[Token]:
         """Take the chunks that one read completed; return the arrivals of generated text."""
-        self._lag_ns = max(self._lag_ns or 0, arrival.lag_ns)
+        if self._lag_ns is None or arrival.lag_ns > self._lag_ns:
+            self._lag_ns = arrival.lag_ns
         if arrival.clock == "user":
             self._clock = "user"
-        burst = sum(1 for chunk in chunks if chunk.pieces)
+        burst = sum([1 for chunk in chunks if chunk.pieces])
         tokens: list[Token] = []
         for chunk in chunks:
             self._note(chunk)
@@ -169,12 +178,13 @@ class Reply:
             self._prompt_tokens = _known(usage.prompt, self._prompt_tokens)
             self._cached_tokens = _known(usage.cached, self._cached_tokens)
             self._output_tokens = _known(usage.completion, self._output_tokens)
-        self._queue_ns = _known(chunk.queue_ns, self._queue_ns)
-        self._prefill_ns = _known(chunk.prefill_ns, self._prefill_ns)
+        if chunk.queue_ns is not None:
+            self._queue_ns = chunk.queue_ns
+        if chunk.prefill_ns is not None:
+            self._prefill_ns = chunk.prefill_ns
 
     def _token(self, chunk: Chunk, arrival: Arrival, burst: int) -> Token:
-        kinds = [kind for kind, _ in chunk.pieces]
-        kind: Kind = "content" if "content" in kinds else kinds[0]
+        kind = _kind(chunk.pieces)
         if self._first_ns is None:
             self._first_ns = arrival.at_ns
         if self._answer_ns is None and kind == "content":
@@ -217,6 +227,13 @@ class Reply:
 
     def _since_send(self, at_ns: int | None) -> int | None:
         return None if at_ns is None else at_ns - self.sent_ns
+
+
+def _kind(pieces: Sequence[Piece]) -> Kind:
+    if len(pieces) == 1:
+        return pieces[0][0]
+    kinds = [kind for kind, _ in pieces]
+    return "content" if "content" in kinds else kinds[0]
 
 
 def notices(chunks: Sequence[Chunk], at_ns: int) -> list[Notice]:

@@ -79,7 +79,9 @@ class Transport(httpx2.AsyncBaseTransport):
         origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
         if origin not in self._pools:
             if self._pump is None:
-                self._pump = Pump(asyncio.get_running_loop())
+                self._pump = Pump(
+                    asyncio.get_running_loop(), batch_s=0
+                )  # somebody waits for each read
             try:
                 async with asyncio.timeout(limit_s):
                     endpoint = await resolve(origin)
@@ -139,8 +141,8 @@ class _Answer(httpx2.AsyncByteStream):
         """Return when status and headers are known."""
         while self._response.status is None and self._error is None:
             await self._next_news()
-        if self._error is not None:
-            raise self._error
+        if self._error is not None and self._response.status is None:
+            raise self._error  # later ones come after the body's bytes
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:

@@ -2,8 +2,9 @@
 
 Standard input is a JSON list of loads: `base_url`, `model`, `concurrency`, `requests`, `tokens`,
 `tokenizer`, `result` (the file for its own results), `prompts` where they are not to be drawn at
-random, `real_time` for the priority that the lab's worker takes. For each, this adds the CPU time
-that the benchmark itself took to that file, as `cpu_s`.
+random, `warmups` for requests before those that count, `real_time` for the priority that the lab's
+worker takes. For each, this adds the CPU time that the benchmark itself took to that file, as
+`cpu_s`.
 """
 
 import argparse
@@ -36,6 +37,7 @@ def arguments(load: dict) -> argparse.Namespace:
         "--max-concurrency": load["concurrency"],
         "--request-id-prefix": PREFIX,
         "--ready-check-timeout-sec": 0,
+        "--num-warmups": load.get("warmups", 0),
         "--temperature": 0,
         "--result-dir": result.parent,
         "--result-filename": result.name,

@@ -6,7 +6,7 @@ from time import monotonic_ns
 
 from fakes.waiting import until
 
-from measurements.pump import SLICE_NS, Pump
+from measurements.pump import BATCH_JOBS, SLICE_NS, Pump
 
 
 def burn(until_ns: int) -> None:
@@ -29,6 +29,38 @@ def test_jobs_run_in_the_order_in_which_they_were_posted() -> None:
 
     asyncio.run(post())
     assert ran == [0, 1, 2, 3, 4]
+
+
+def test_what_may_wait_runs_by_itself_and_in_its_place_before_what_is_posted_after_it() -> None:
+    async def ran_alone() -> list[str]:
+        ran: list[str] = []
+        Pump(asyncio.get_running_loop()).defer(ran.append, "deferred")
+        await until(lambda: bool(ran))
+        return ran
+
+    async def ran_before() -> list[str]:
+        ran: list[str] = []
+        pump = Pump(asyncio.get_running_loop())
+        pump.defer(ran.append, "deferred")
+        pump.post(ran.append, "posted")
+        await asyncio.sleep(0)
+        return ran
+
+    assert asyncio.run(ran_alone()) == ["deferred"]
+    assert asyncio.run(ran_before()) == ["deferred", "posted"]
+
+
+def test_a_full_batch_does_not_wait() -> None:
+    async def ran_after(count: int) -> list[int]:
+        ran: list[int] = []
+        pump = Pump(asyncio.get_running_loop())
+        for number in range(count):
+            pump.defer(ran.append, number)
+        await asyncio.sleep(0)
+        return ran
+
+    assert asyncio.run(ran_after(BATCH_JOBS - 1)) == []
+    assert asyncio.run(ran_after(BATCH_JOBS)) == list(range(BATCH_JOBS))
 
 
 def test_a_readable_socket_is_read_before_long_work_is_done() -> None:
