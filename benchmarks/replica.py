@@ -5,8 +5,9 @@
 One after the other, several times, the order turned from pass to pass. Here nobody knows the
 truth, so beside what a client reports stand the engine's own means over that client's requests:
 where two clients differ and the engine's means differ alike, the engine was not as fast twice.
-`vllm bench serve` runs twice: as it is, and at the real-time priority that the lab's worker takes,
-since an engine on the CPU keeps others off the processor.
+The lab's arrivals are read twice: by its own definitions, and by the other tool's, to which a chunk
+without text is a token too. `vllm bench serve` runs twice: as it is, and at the real-time priority
+that the lab's worker takes, since an engine on the CPU keeps others off the processor.
 """
 
 import argparse
@@ -30,14 +31,18 @@ from engine_launcher.preflight import Refusal
 from engine_launcher.settings import EngineSettings, EngineView
 from engine_launcher.states import EngineState
 from measurements import prompts, server_metrics
+from measurements.other_tools.reported import Quantity
+from measurements.other_tools.tools import report
 from measurements.plan import Load, Plan, Prompts, Target
 from measurements.run_folder.columns import SERVER_METRICS
 from measurements.run_folder.reader import read
+from measurements.statistics import Figures
 from measurements.summary import summarize
 
 TOKENS = 64
 WARMUPS = 2  # requests before those that count, by each client; the engine counts them too
-CLIENTS = ("Latency Lab", "vllm bench serve", "vllm bench serve, real-time")
+LAB, LAB_AS_VLLM = "Latency Lab", "Latency Lab, in vllm's words"
+VLLM, VLLM_REAL_TIME = "vllm bench serve", "vllm bench serve, real-time"
 _POLL_S = 0.2
 _REPLIES = 16  # at concurrency 1; elsewhere two a stream
 
@@ -47,6 +52,9 @@ class Means(NamedTuple):
 
     ttft_s: float
     itl_s: float
+
+
+Reported = dict[str, Means]  # by client
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,21 +123,26 @@ def _pass(view: EngineView, concurrency: int, number: int, folder: Path) -> list
     count = max(_REPLIES, 2 * concurrency)
     texts = (texts * count)[:count]
     requests = Requests(view, concurrency, texts, Path(tempfile.mkdtemp(dir=folder)))
-    runs: list[Callable[[Requests], Means]] = [_lab, _vllm, _vllm_real_time]
-    places = [(number + place) % len(runs) for place in range(len(runs))]
-    return [_told(requests, number, CLIENTS[place], runs[place]) for place in places]
+    runs = [_lab, _vllm, _vllm_real_time]
+    first = number % len(runs)
+    in_turn = [*runs[first:], *runs[:first]]
+    return [told for run in in_turn for told in _told(requests, number, run)]
 
 
-def _told(requests: Requests, number: int, client: str, run: Callable[[Requests], Means]) -> Told:
+def _told(requests: Requests, number: int, run: Callable[[Requests], Reported]) -> list[Told]:
     before = _engine_totals(requests.view)
     reported = run(requests)
-    return Told(
-        number=number,
-        client=client,
-        concurrency=requests.concurrency,
-        reported=reported,
-        engine=_grown(before, _engine_totals(requests.view)),
-    )
+    engine = _grown(before, _engine_totals(requests.view))
+    return [
+        Told(
+            number=number,
+            client=client,
+            concurrency=requests.concurrency,
+            reported=means,
+            engine=engine,
+        )
+        for client, means in reported.items()
+    ]
 
 
 def _engine_totals(view: EngineView) -> dict[str, float]:
@@ -150,12 +163,12 @@ def _grown(before: dict[str, float], after: dict[str, float]) -> Means:
     return Means(mean("ttft"), mean("itl"))
 
 
-def _vllm(requests: Requests) -> Means:
-    return _vllm_bench(requests, real_time=False)
+def _vllm(requests: Requests) -> Reported:
+    return {VLLM: _vllm_bench(requests, real_time=False)}
 
 
-def _vllm_real_time(requests: Requests) -> Means:
-    return _vllm_bench(requests, real_time=True)
+def _vllm_real_time(requests: Requests) -> Reported:
+    return {VLLM_REAL_TIME: _vllm_bench(requests, real_time=True)}
 
 
 def _vllm_bench(requests: Requests, *, real_time: bool) -> Means:
@@ -167,6 +180,7 @@ def _vllm_bench(requests: Requests, *, real_time: bool) -> Means:
         "concurrency": requests.concurrency,
         "requests": len(requests.texts),
         "warmups": WARMUPS,
+        "chat": True,
         "tokens": TOKENS,
         "tokenizer": view.settings.model,
         "prompts": requests.texts,
@@ -181,7 +195,7 @@ def _vllm_bench(requests: Requests, *, real_time: bool) -> Means:
     return Means(float(np.mean(document["ttfts"])), float(itls.mean()))
 
 
-def _lab(requests: Requests) -> Means:
+def _lab(requests: Requests) -> Reported:
     view = requests.view
     source = requests.folder / "prompts.jsonl"
     source.write_text("".join(json.dumps({"prompt": t}) + "\n" for t in requests.texts), "utf-8")
@@ -191,16 +205,10 @@ def _lab(requests: Requests) -> Means:
         warmup=WARMUPS,
         max_tokens=TOKENS,
         temperature=0.0,
-        ignore_eos=True,
     )
     plan = Plan(
         # Usage at the end alone, as vllm bench serve asks for: the engine has the same to write.
-        target=Target(
-            base_url=view.base_url,
-            served_model=view.served_model,
-            api="completions",
-            usage="final",
-        ),
+        target=Target(base_url=view.base_url, served_model=view.served_model, usage="final"),
         load=load,
         prompts=Prompts(source=str(source), unique_prefix=False),
         checkpoint=view.checkpoint,
@@ -208,12 +216,17 @@ def _lab(requests: Requests) -> Means:
     session = RunSession.start(plan, requests.folder)
     while not session.poll().over:
         time.sleep(_POLL_S)
-    summary = summarize(read(session.folder))
-    return Means(_or_nan(summary.ttft.mean), _or_nan(summary.itl.mean))
+    run = read(session.folder)
+    summary, words = summarize(run), report(run, "vllm")
+    return {
+        LAB: _means(summary.ttft, summary.itl),
+        LAB_AS_VLLM: _means(words.ttft, words.itl),
+    }
 
 
-def _or_nan(value: float | None) -> float:
-    return float("nan") if value is None else value
+def _means(ttft: Figures | Quantity | None, itl: Figures | Quantity | None) -> Means:
+    told = [None if figure is None else figure.mean for figure in (ttft, itl)]
+    return Means(*(float("nan") if mean is None else mean for mean in told))
 
 
 def table(told: Iterable[Told]) -> Iterator[str]:

@@ -2,9 +2,9 @@
 
 Standard input is a JSON list of loads: `base_url`, `model`, `concurrency`, `requests`, `tokens`,
 `tokenizer`, `result` (the file for its own results), `prompts` where they are not to be drawn at
-random, `warmups` for requests before those that count, `real_time` for the priority that the lab's
-worker takes. For each, this adds the CPU time that the benchmark itself took to that file, as
-`cpu_s`.
+random, `chat` for chat completions, `warmups` for requests before those that count, `real_time` for
+the priority that the lab's worker takes. For each, this adds the CPU time that the benchmark itself
+took to that file, as `cpu_s`.
 """
 
 import argparse
@@ -42,8 +42,12 @@ def arguments(load: dict) -> argparse.Namespace:
         "--result-dir": result.parent,
         "--result-filename": result.name,
     }
+    if load.get("chat"):
+        words |= {"--backend": "openai-chat", "--endpoint": "/v1/chat/completions"}
     listed = [str(word) for pair in words.items() for word in pair]
-    switches = ("--disable-tqdm", "--save-result", "--save-detailed", "--ignore-eos")
+    switches = ["--disable-tqdm", "--save-result", "--save-detailed"]
+    if "prompts" not in load:  # where the text is no matter, its length is
+        switches.append("--ignore-eos")
     return parser.parse_args([*listed, *switches])
 
 
