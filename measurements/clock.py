@@ -1,5 +1,7 @@
 """One monotonic clock for every duration; kernel receive times are mapped to it."""
 
+from collections.abc import Callable
+from time import monotonic_ns, time_ns
 from typing import Literal, NamedTuple
 
 ClockName = Literal["kernel", "user"]
@@ -8,6 +10,7 @@ ClockName = Literal["kernel", "user"]
 MAX_OFFSET_STEP_NS = 1_000_000
 # A pair of readings that took longer was interrupted, and tells nothing of the offset.
 MAX_PAIR_NS = 20_000
+_TRIES = 3
 
 
 class Readings(NamedTuple):
@@ -17,6 +20,18 @@ class Readings(NamedTuple):
     now_ns: int  # monotonic, just after it
     wall_ns: int  # CLOCK_REALTIME, just after it
     pair_ns: int = 0  # how long it took to read both clocks
+
+
+def read_clocks(
+    monotonic: Callable[[], int] = monotonic_ns, wall: Callable[[], int] = time_ns
+) -> Readings:
+    """Return both clocks as they are now: the closest of a few pairs, since one may be torn."""
+    return min((_pair(monotonic, wall) for _ in range(_TRIES)), key=lambda pair: abs(pair.pair_ns))
+
+
+def _pair(monotonic: Callable[[], int], wall: Callable[[], int]) -> Readings:
+    wall_ns, now_ns, checked_ns = wall(), monotonic(), wall()
+    return Readings(now_ns, now_ns, wall_ns, checked_ns - wall_ns)
 
 
 class ArrivalClock:

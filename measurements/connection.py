@@ -14,7 +14,7 @@ from collections.abc import Callable
 from time import monotonic_ns, time_ns
 from typing import Any, NamedTuple, Protocol, cast
 
-from measurements.clock import ArrivalClock, ClockName, Readings
+from measurements.clock import ArrivalClock, ClockName, Readings, read_clocks
 from measurements.pump import Pump
 
 READ_SIZE = 16_384  # small enough to be decoded within one slice
@@ -149,11 +149,8 @@ class SocketConnection(_Delivery):
         self._unsent = b""
         self._error: OSError | None = None  # waits until what came before it has been read
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if SO_TIMESTAMPNS is not None:
-            with contextlib.suppress(OSError):  # a kernel without it: user times
-                sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        now_ns = monotonic_ns()
-        self._clock = ArrivalClock(Readings(now_ns, now_ns, time_ns()))
+        _ask_for_kernel_times(sock)
+        self._clock = ArrivalClock(read_clocks())
         loop.add_reader(sock.fileno(), self._drain)
 
     def send(self, data: bytes) -> None:
@@ -267,6 +264,23 @@ class SocketConnection(_Delivery):
             self._loop.remove_writer(self._socket.fileno())
             self._socket.close()
         super().close()
+
+
+def _ask_for_kernel_times(sock: socket.socket) -> None:
+    if SO_TIMESTAMPNS is not None:
+        with contextlib.suppress(OSError):  # a kernel without it: user times
+            sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+
+
+def keep_kernel_times() -> socket.socket:
+    """Return an idle socket that asks for kernel times; while it is open the kernel takes them.
+
+    When the first socket of a machine asks, the kernel begins a little later (it patches its code
+    in the background): bytes that come before have no time. So somebody asks ahead of the load.
+    """
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    _ask_for_kernel_times(sock)
+    return sock
 
 
 def words(error: OSError) -> str:

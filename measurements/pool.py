@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from time import monotonic_ns
 from urllib.parse import urlsplit
 
-from measurements.connection import Connection, ProtocolConnection, SocketConnection
+from measurements.connection import (
+    Connection,
+    ProtocolConnection,
+    SocketConnection,
+    keep_kernel_times,
+)
 from measurements.pump import Pump
 
 # Servers close idle connections (uvicorn after 5 s). One idle for longer than this may be closed
@@ -76,6 +81,7 @@ class Pool:
         self._tls = ssl.create_default_context() if endpoint.tls else None
         self._idle: list[Connection] = []
         self._in_use: set[Connection] = set()
+        self._kernel_times = keep_kernel_times()
 
     def take(self) -> Connection | None:
         """Return an idle connection that the server has not closed, if there is one."""
@@ -140,6 +146,7 @@ class Pool:
             connection.close()
         self._idle.clear()
         self._in_use.clear()
+        self._kernel_times.close()
 
     async def _first_that_accepts(self) -> Connection:
         last = OSError("the host has no address")

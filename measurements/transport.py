@@ -79,9 +79,8 @@ class Transport(httpx2.AsyncBaseTransport):
         origin = f"{url.scheme}://{url.netloc.decode('ascii')}"
         if origin not in self._pools:
             if self._pump is None:
-                self._pump = Pump(
-                    asyncio.get_running_loop(), batch_s=0
-                )  # somebody waits for each read
+                # Somebody waits for each read.
+                self._pump = Pump(asyncio.get_running_loop(), batch_s=0)
             try:
                 async with asyncio.timeout(limit_s):
                     endpoint = await resolve(origin)
@@ -89,7 +88,8 @@ class Transport(httpx2.AsyncBaseTransport):
                 raise httpx2.ConnectTimeout(f"{url.host} is not resolved in time") from error
             except EndpointError as error:
                 raise httpx2.ConnectError(str(error)) from error
-            self._pools.setdefault(origin, Pool(endpoint, self._pump))
+            if origin not in self._pools:  # still: another request may have been as far
+                self._pools[origin] = Pool(endpoint, self._pump)
         return self._pools[origin]
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 
-from measurements.clock import ArrivalClock, Readings
+from measurements.clock import ArrivalClock, Readings, read_clocks
 
 WALL = 1_700_000_000_000_000_000  # what the wall clock showed at monotonic 0
 HOUR = 3_600_000_000_000
@@ -60,6 +60,13 @@ def test_a_wall_clock_that_is_slewed_by_less_than_a_millisecond_is_followed() ->
             arrived_ns,
             "kernel",
         )
+
+
+def test_clocks_are_read_again_where_another_process_came_between() -> None:
+    monotonic = iter([9 * MS, 10 * MS, 11 * MS])
+    walls = iter(WALL + ns for ns in (0, 9 * MS, 10 * MS, 10 * MS + 100, 11 * MS, 12 * MS))
+    readings = read_clocks(monotonic.__next__, walls.__next__)
+    assert (readings.now_ns, readings.wall_ns, readings.pair_ns) == (10 * MS, WALL + 10 * MS, 100)
 
 
 def test_an_interrupted_pair_of_readings_tells_nothing_of_the_offset() -> None:

@@ -70,6 +70,15 @@ def run(test: Callable[[Pair], Awaitable[None]], runner: Runner = asyncio.run) -
     runner(body())
 
 
+async def until_stamped(pair: Pair) -> None:
+    """Send until the kernel tells times; it begins a little after somebody asked."""
+    while not pair.reads or pair.reads[-1].clock != "kernel":
+        number = len(pair.reads) + 1
+        pair.other.send(b"?")
+        await until(lambda number=number: len(pair.reads) == number)
+    pair.reads.clear()
+
+
 @pytest.fixture(params=["asyncio", "uvloop"])
 def runner(request: pytest.FixtureRequest) -> Runner:
     if request.param == "asyncio":
@@ -82,6 +91,7 @@ def runner(request: pytest.FixtureRequest) -> Runner:
 def test_the_kernels_time_is_that_of_the_send_though_we_read_late() -> None:
     async def test(pair: Pair) -> None:
         errors = []
+        await until_stamped(pair)
         for number in range(1, 21):
             sent_ns = monotonic_ns()
             pair.other.send(b"x")
@@ -95,6 +105,23 @@ def test_the_kernels_time_is_that_of_the_send_though_we_read_late() -> None:
         assert all(read.lag_ns >= 2_000_000 for read in pair.reads)
 
     run(test)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells when bytes arrived")
+def test_once_somebody_has_asked_the_first_byte_of_a_new_socket_has_a_kernel_time() -> None:
+    async def body() -> None:
+        async with connected() as pair:
+            await until_stamped(pair)
+            held = connection.keep_kernel_times()
+        for _ in range(20):
+            async with connected() as pair:
+                pair.other.send(b"x")
+                await until(lambda pair=pair: len(pair.reads) == 1)
+                assert pair.reads[0].clock == "kernel"
+            await asyncio.sleep(0.005)  # time enough for the kernel to leave off
+        held.close()
+
+    asyncio.run(body())
 
 
 def test_what_is_longer_than_a_read_comes_whole_and_in_order() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from time import monotonic_ns
 
 import pytest
@@ -104,8 +104,10 @@ def test_a_server_that_accepts_nobody_is_left_after_the_limit() -> None:
                 sock.setblocking(False)
                 sock.connect_ex(listener.getsockname())
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            pool = Pool(await resolve(url), Pump(asyncio.get_running_loop()))
-            with pytest.raises(TimeoutError, match=r"no connection within 0\.1 s"):
+            with (
+                closing(Pool(await resolve(url), Pump(asyncio.get_running_loop()))) as pool,
+                pytest.raises(TimeoutError, match=r"no connection within 0\.1 s"),
+            ):
                 await pool.open(limit_s=0.1)
             for sock in waiting:
                 sock.close()
@@ -140,8 +142,11 @@ def test_a_port_that_nobody_listens_on_refuses() -> None:
     async def test() -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
-        pool = Pool(await resolve(f"http://127.0.0.1:{port}/v1"), Pump(asyncio.get_running_loop()))
-        with pytest.raises(ConnectionRefusedError):
+        endpoint = await resolve(f"http://127.0.0.1:{port}/v1")
+        with (
+            closing(Pool(endpoint, Pump(asyncio.get_running_loop()))) as pool,
+            pytest.raises(ConnectionRefusedError),
+        ):
             await pool.open()
 
     asyncio.run(test())

@@ -97,9 +97,10 @@ def test_an_answer_that_is_awaited_has_become_a_row(tmp_path: Path) -> None:
 def test_nobody_waits_for_a_server_that_is_away(tmp_path: Path) -> None:
     async def test(url: str) -> None:
         pump = Pump(asyncio.get_running_loop())
-        scraper = Scraper(Pool(await resolve(url), pump), pump, lambda *_: None)
+        pool = Pool(await resolve(url), pump)
         async with asyncio.timeout(10):
-            await scraper.answer(1e6)
+            await Scraper(pool, pump, lambda *_: None).answer(1e6)
+        pool.close()
 
     with ScheduledServer(tmp_path) as server:
         url = server.url

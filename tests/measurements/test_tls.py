@@ -1,6 +1,7 @@
 """https: the same load over TLS, with user-space times."""
 
 import asyncio
+import contextlib
 import shutil
 import ssl
 import subprocess
@@ -51,12 +52,12 @@ async def asked(certificate: Path) -> list[Read]:
         answer, "127.0.0.1", 0, ssl=as_server(certificate)
     ) as server:
         port = server.sockets[0].getsockname()[1]
-        pool = Pool(await resolve(f"https://localhost:{port}/v1"), Pump(asyncio.get_running_loop()))
-        connection = await pool.open()
-        connection.receiver = reads.append
-        connection.send(b"question")
-        await until(lambda: bool(reads) and not reads[-1].data)
-        pool.close()
+        endpoint = await resolve(f"https://localhost:{port}/v1")
+        with contextlib.closing(Pool(endpoint, Pump(asyncio.get_running_loop()))) as pool:
+            connection = await pool.open()
+            connection.receiver = reads.append
+            connection.send(b"question")
+            await until(lambda: bool(reads) and not reads[-1].data)
     return reads
 
 
