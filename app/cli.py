@@ -6,7 +6,7 @@ from importlib.metadata import version
 from app import command_kv, command_measure, command_runs
 from app.arguments import BadInputError, Parser
 from app.terminal import complain, settle_stdout, tolerate_any_encoding
-from engine_launcher.preflight import Refusal
+from engine_launcher.problems import Refusal
 from measurements.kv.arithmetic import KvError
 from measurements.kv.fields import ConfigError
 from measurements.run_folder.errors import RunFolderError

@@ -12,7 +12,8 @@ from app.kv import KvAnswer, engine_answer
 from app.measure import Assignment, Outcome, measure
 from app.places import Places, find_places, typed_path
 from app.terminal import Progress, complain, emit
-from engine_launcher.settings import DTYPES, EngineSettings, EngineView
+from engine_launcher.settings import DTYPES, EngineSettings
+from engine_launcher.view import EngineView
 from measurements import prompts
 from measurements.plan import MAX_CONCURRENCY, MAX_RATE, Load, Prompts
 from measurements.prompt_sets import SETS, SHARED

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from app.places import typed_path
-from engine_launcher.settings import EngineView
+from engine_launcher.view import EngineView
 
 
 def describe_engine(view: EngineView) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from app.describe import config_path
-from engine_launcher.settings import EngineView
+from engine_launcher.view import EngineView
 from measurements.kv import arithmetic
 from measurements.kv.arithmetic import KvError, KvLayout
 from measurements.kv.config import ModelKv, read_config

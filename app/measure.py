@@ -15,8 +15,9 @@ from app.session import RunRefusedError, plan_for
 from app.terminal import Progress
 from engine_launcher import engines
 from engine_launcher.engine import Engine
-from engine_launcher.settings import EngineSettings, EngineView
+from engine_launcher.settings import EngineSettings
 from engine_launcher.states import EngineState
+from engine_launcher.view import EngineView
 from measurements.plan import Load, Plan, Prompts
 
 SETTLE_S = 3.0  # how long a dying engine may take to be seen as dead

@@ -13,7 +13,7 @@ from typing import Any, Self
 import measurements
 from app.describe import describe_engine
 from app.engine_log import LogExcerpt
-from engine_launcher.settings import EngineView
+from engine_launcher.view import EngineView
 from measurements.plan import API_KEY_VARIABLE, MAX_CONCURRENCY, Load, Plan, Prompts, Target
 from measurements.run_folder.columns import LOAD
 from measurements.run_folder.create import create, write_plan

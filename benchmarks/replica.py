@@ -27,9 +27,10 @@ from app.places import find_places
 from app.session import RunSession
 from benchmarks.arrivals import vllm_bench
 from engine_launcher.engine import Engine
-from engine_launcher.preflight import Refusal
-from engine_launcher.settings import EngineSettings, EngineView
+from engine_launcher.problems import Refusal
+from engine_launcher.settings import EngineSettings
 from engine_launcher.states import EngineState
+from engine_launcher.view import EngineView
 from measurements import prompts, server_metrics
 from measurements.other_tools.reported import Quantity
 from measurements.other_tools.tools import report

@@ -26,10 +26,11 @@ from engine_launcher import (
 from engine_launcher.child import Child
 from engine_launcher.engines import Launch
 from engine_launcher.log_tail import LogTail
-from engine_launcher.preflight import Problem, Refusal
+from engine_launcher.problems import Problem, Refusal
 from engine_launcher.records import Record
-from engine_launcher.settings import EngineSettings, EngineView
+from engine_launcher.settings import EngineSettings
 from engine_launcher.states import EngineState, step
+from engine_launcher.view import EngineView
 from engine_launcher.watcher import Order
 
 HURRY_S = 2.5  # of grace when the app closes or dies

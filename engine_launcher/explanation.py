@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from engine_launcher.known_causes import RULES
 from engine_launcher.log_tail import clean
-from engine_launcher.preflight import Problem
+from engine_launcher.problems import Problem
 
 _PREFIX = re.compile(
     r"^\((?:APIServer|EngineCore|Worker|VllmWorker)[^)]*\) ?"

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine_launcher.preflight import Problem
+from engine_launcher.problems import Problem, use
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ def _gpu_memory(match: re.Match[str], _model: str) -> Problem:
         f"(utilization {share}): end what else uses the GPU, or add "
         f"--gpu-memory-utilization {offer:.2f}."
     )
-    return Problem("extra_arguments", sentence, f"--gpu-memory-utilization {offer:.2f}")
+    words = f"--gpu-memory-utilization {offer:.2f}"
+    return Problem("extra_arguments", sentence, use("extra_arguments", words, f"Use {offer:.2f}"))
 
 
 def _kv_too_small(match: re.Match[str], _model: str) -> Problem:
@@ -35,14 +36,16 @@ def _kv_too_small(match: re.Match[str], _model: str) -> Problem:
         f"available"
     )
     if fits:
-        return Problem("max_model_len", f"{sentence}: use a model length of {fits}.", int(fits))
+        offers = use("max_model_len", int(fits))
+        return Problem("max_model_len", f"{sentence}: use a model length of {fits}.", offers)
     return Problem("max_model_len", f"{sentence}: use a shorter model length.")
 
 
 def _length_too_big(match: re.Match[str], _model: str) -> Problem:
     asked, longest = match[1], int(float(match[2]))
     sentence = f"The model length {asked} is above the {longest} tokens of this model"
-    return Problem("max_model_len", f"{sentence}: take {longest} or less.", longest)
+    offers = use("max_model_len", longest)
+    return Problem("max_model_len", f"{sentence}: take {longest} or less.", offers)
 
 
 def _heads(match: re.Match[str], _model: str) -> Problem:
@@ -50,14 +53,16 @@ def _heads(match: re.Match[str], _model: str) -> Problem:
     possible = [n for n in range(1, heads + 1) if heads % n == 0]
     offered = ", ".join(str(n) for n in possible)
     sentence = f"{heads} attention heads cannot be split over {ranks} ranks: take {offered}."
-    return Problem("tensor_parallel", sentence, max(n for n in possible if n <= ranks))
+    offers = use("tensor_parallel", max(n for n in possible if n <= ranks))
+    return Problem("tensor_parallel", sentence, offers)
 
 
 def _said(field: str, sentence: str, offer: str | None = None) -> Callable[..., Problem]:
     """Return a rule's answer from a sentence with {1}, {2} … for groups and {model}."""
 
     def say(match: re.Match[str], model: str) -> Problem:
-        return Problem(field, sentence.format(*(match[0], *match.groups()), model=model), offer)
+        words = sentence.format(*(match[0], *match.groups()), model=model)
+        return Problem(field, words, use(field, offer))
 
     return say
 

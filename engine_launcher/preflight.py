@@ -4,12 +4,12 @@ import errno
 import shlex
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from engine_launcher import devices, engines, model_folder
+from engine_launcher.problems import INSTALL, Problem, use
 from engine_launcher.settings import DTYPES, EngineSettings
 
 _MAX_RANKS = 64
@@ -20,23 +20,6 @@ _LONGEST_SHOWN = 80  # characters of a path that makes no sense
 _PORTS_TO_TRY = 200
 # What the lab itself says on the command line, and asks for afterwards.
 _OWNED = {"--port": "the port", "--model": "the model", "--served-model-name": "the served name"}
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing that would fail: the field it is about, a sentence, and a value that would do."""
-
-    field: str
-    sentence: str
-    offer: int | float | str | None = None
-
-
-class Refusal(ValueError):  # noqa: N818 - an answer to the person, by the name the other rooms use
-    """Nothing was started: `problems` says why."""
-
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
-        self.problems = problems
-        super().__init__(" ".join(problem.sentence for problem in problems))
 
 
 def check(settings: EngineSettings) -> tuple[Problem, ...]:
@@ -71,12 +54,12 @@ def _url(settings: EngineSettings) -> Iterator[Problem]:
 def _numbers(settings: EngineSettings) -> Iterator[Problem]:
     length, ranks = settings.max_model_len, settings.tensor_parallel
     if not _whole(settings.port, 1, _MAX_PORT):
-        yield Problem("port", f"A port is a whole number from 1 to {_MAX_PORT}.", 8000)
+        yield Problem("port", f"A port is a whole number from 1 to {_MAX_PORT}.", use("port", 8000))
     if length is not None and not _whole(length, 1, _MAX_LENGTH):
         yield Problem("max_model_len", "The model length is a whole number of tokens, 1 or more.")
     if not _whole(ranks, 1, _MAX_RANKS):
         sentence = f"The tensor-parallel size is a whole number from 1 to {_MAX_RANKS}."
-        yield Problem("tensor_parallel", sentence, 1)
+        yield Problem("tensor_parallel", sentence, use("tensor_parallel", 1))
     for name, label in _SECONDS.items():
         if not _positive(getattr(settings, name)):
             yield Problem(name, f"{label} is a number of seconds above 0.")
@@ -97,12 +80,14 @@ def _positive(value: object) -> bool:
 
 def _kv_space(gib: float) -> Iterator[Problem]:
     if not _positive(gib):
-        yield Problem("kv_cache_gib", "The KV space is a number of GiB above 0.", 2.0)
+        yield Problem(
+            "kv_cache_gib", "The KV space is a number of GiB above 0.", use("kv_cache_gib", 2.0)
+        )
         return
     total = psutil.virtual_memory().total / _GIB
     if gib > total:
         sentence = f"{gib:g} GiB of KV space are more than this machine's {total:.1f} GiB of memory"
-        yield Problem("kv_cache_gib", f"{sentence}: ask for less.", 2.0)
+        yield Problem("kv_cache_gib", f"{sentence}: ask for less.", use("kv_cache_gib", 2.0))
 
 
 def _paths(settings: EngineSettings) -> Iterator[Problem]:
@@ -123,7 +108,8 @@ def _installation(settings: EngineSettings) -> Iterator[Problem]:
     if engines.find(settings) is None:
         python = engines.interpreter(settings)
         lacking = f"{python} has no {settings.kind}" if python.exists() else f"no {python}"
-        yield Problem("python", f"The engine is not installed ({lacking}): run `make engine`.")
+        sentence = f"The engine is not installed ({lacking}): run `make engine`."
+        yield Problem("python", sentence, (INSTALL,) if settings.python is None else ())
 
 
 def _words(settings: EngineSettings) -> Iterator[Problem]:
@@ -135,7 +121,7 @@ def _words(settings: EngineSettings) -> Iterator[Problem]:
         yield from _owned(words)
     if settings.dtype not in DTYPES:
         sentence = f"“{settings.dtype}” is no dtype here: choose one of {', '.join(DTYPES)}."
-        yield Problem("dtype", sentence, "auto")
+        yield Problem("dtype", sentence, use("dtype", "auto"))
 
 
 def _owned(words: list[str]) -> Iterator[Problem]:
@@ -187,7 +173,7 @@ def _shape(settings: EngineSettings) -> Iterator[Problem]:
     if settings.kind == "transformers":
         if settings.tensor_parallel > 1:
             sentence = "The generate loop runs on one device: set the tensor-parallel size to 1."
-            yield Problem("tensor_parallel", sentence, 1)
+            yield Problem("tensor_parallel", sentence, use("tensor_parallel", 1))
         return
     yield from _ranks(settings, model_folder.attention_heads(config))
     yield from _length(settings, model_folder.max_length(config))
@@ -201,11 +187,11 @@ def _ranks(settings: EngineSettings, heads: int | None) -> Iterator[Problem]:
     offer = max((n for n in possible if n <= ranks), default=1)
     if heads is not None and heads % ranks:
         sentence = f"{heads} attention heads cannot be split over {ranks} ranks: take {offered}."
-        yield Problem("tensor_parallel", sentence, offer)
+        yield Problem("tensor_parallel", sentence, use("tensor_parallel", offer))
     elif gpus and ranks > gpus:
         have = "1 GPU" if gpus == 1 else f"{gpus} GPUs"
         sentence = f"{ranks} ranks need {ranks} GPUs and this machine has {have}: take {offered}."
-        yield Problem("tensor_parallel", sentence, offer)
+        yield Problem("tensor_parallel", sentence, use("tensor_parallel", offer))
 
 
 def _gpu_count(settings: EngineSettings) -> int:
@@ -218,7 +204,8 @@ def _length(settings: EngineSettings, longest: int | None) -> Iterator[Problem]:
     stretched = any(word in settings.extra_arguments for word in ("--hf-overrides", "--rope"))
     if asked and longest and asked > longest and not stretched:
         sentence = f"The model length {asked} is above the {longest} tokens of this model"
-        yield Problem("max_model_len", f"{sentence}: take {longest} or less.", longest)
+        offers = use("max_model_len", longest)
+        yield Problem("max_model_len", f"{sentence}: take {longest} or less.", offers)
 
 
 def _port(settings: EngineSettings) -> Iterator[Problem]:
@@ -227,7 +214,7 @@ def _port(settings: EngineSettings) -> Iterator[Problem]:
         return
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
         sentence = f"“{settings.host}” is no address of this machine: 127.0.0.1 always is."
-        yield Problem("host", sentence, "127.0.0.1")
+        yield Problem("host", sentence, use("host", "127.0.0.1"))
         return
     free = free_port(settings.host, settings.port)
     advice = f"{free} is free" if free else "choose another one"
@@ -235,7 +222,7 @@ def _port(settings: EngineSettings) -> Iterator[Problem]:
         sentence = f"Port {settings.port} needs special rights: {advice}."
     else:
         sentence = f"Port {settings.port} is taken by {_listener(settings.port)}: {advice}."
-    yield Problem("port", sentence, free)
+    yield Problem("port", sentence, use("port", free, f"Use port {free}"))
 
 
 def _bind_error(host: str, port: int) -> OSError | None:

@@ -33,9 +33,10 @@ from app.panels.forms import (
 )
 from app.window.enabling import Enabled
 from app.window.theme import mono_font
-from engine_launcher.preflight import Problem
-from engine_launcher.settings import DTYPES, EngineSettings, EngineView
+from engine_launcher.problems import Offer, Problem
+from engine_launcher.settings import DTYPES, EngineSettings
 from engine_launcher.states import EngineState
+from engine_launcher.view import EngineView
 
 _KINDS = (
     ("vLLM", "vllm"),
@@ -66,7 +67,7 @@ class EnginePanel(QWidget):
         self._make_actions()
         self._lay_out()
         self._connect()
-        self._offer: Problem | None = None
+        self._offer: Offer | None = None
         self._on_kind_changed()
 
     def settings(self) -> EngineSettings:
@@ -100,18 +101,18 @@ class EnginePanel(QWidget):
         self.command_line.setVisible(bool(view.command_line))
         self.copy.setVisible(bool(view.command_line))
         if view.sentence:
-            self.show_problems((Problem("", view.sentence),))
+            self.show_problems((Problem("", view.sentence, view.offers),))
         elif is_busy(view) or view.state is EngineState.READY:
             self.show_problems(())
 
     def show_problems(self, problems: Sequence[Problem]) -> None:
         """Say what is wrong, and offer what would do."""
         say(self.error, " ".join(problem.sentence for problem in problems))
-        offers = (problem for problem in problems if problem.offer is not None)
-        self._offer = next((offer for offer in offers if offer.field in self._setters()), None)
+        offers = (offer for problem in problems for offer in problem.offers)
+        self._offer = next((offer for offer in offers if offer.setting in self._setters()), None)
         self.offer.setVisible(self._offer is not None)
         if self._offer is not None:
-            self.offer.setText(f"Use {_FIELD_NAMES[self._offer.field]} {self._offer.offer}")
+            self.offer.setText(self._offer.label)
 
     def apply_enabled(self, state: Enabled) -> None:
         """Take over what can be pressed."""
@@ -282,7 +283,7 @@ class EnginePanel(QWidget):
 
     def _on_offer_clicked(self) -> None:
         if self._offer is not None:
-            self._setters()[self._offer.field](self._offer.offer)
+            self._setters()[self._offer.setting](self._offer.value)
         self.show_problems(())
 
     def _setters(self) -> dict[str, Callable[..., object]]:
@@ -295,13 +296,6 @@ class EnginePanel(QWidget):
         }
 
 
-_FIELD_NAMES = {
-    "port": "port",
-    "tensor_parallel": "parallel size",
-    "max_model_len": "context",
-    "kv_cache_gib": "KV space",
-    "dtype": "dtype",
-}
 _SHOWN = {
     "vllm": {
         "model", "max_model_len", "tensor_parallel", "dtype", "port", "kv_space", "eager",

@@ -23,9 +23,10 @@ from app.window.subject import subject_of_record, subject_of_run
 from engine_launcher import engines
 from engine_launcher.engine import Engine
 from engine_launcher.log_tail import LogTail
-from engine_launcher.preflight import Problem, Refusal
-from engine_launcher.settings import EngineSettings, EngineView
+from engine_launcher.problems import Problem, Refusal
+from engine_launcher.settings import EngineSettings
 from engine_launcher.states import EngineState
+from engine_launcher.view import EngineView
 from measurements.plan import Load
 from measurements.run_folder.errors import RunFolderError
 from measurements.run_folder.export import export

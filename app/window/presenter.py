@@ -12,7 +12,7 @@ from app.window.enabling import Enabled
 from app.window.lag import Lag
 from app.window.parts import Parts
 from app.window.subject import subject_of_engine
-from engine_launcher.settings import EngineView
+from engine_launcher.view import EngineView
 from measurements.plan import Load
 from measurements.states import RunState
 

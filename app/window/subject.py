@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine_launcher.settings import EngineView
+from engine_launcher.view import EngineView
 
 
 def subject_of_engine(view: EngineView) -> str:

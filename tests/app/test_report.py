@@ -10,8 +10,9 @@ from app.kv import answer
 from app.level import Level
 from app.measure import ExitCode, Outcome
 from app.session import RunView
-from engine_launcher.settings import EngineSettings, EngineView
+from engine_launcher.settings import EngineSettings
 from engine_launcher.states import EngineState
+from engine_launcher.view import EngineView
 from measurements.kv.arithmetic import KvShape
 from measurements.run_folder.reader import read
 from measurements.states import RunState

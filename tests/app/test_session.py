@@ -9,8 +9,9 @@ from fakes.scheduled_server import ScheduledServer
 from waiting import wait_until
 
 from app.session import RunRefusedError, RunSession, RunView, plan_for
-from engine_launcher.settings import EngineSettings, EngineView
+from engine_launcher.settings import EngineSettings
 from engine_launcher.states import EngineState
+from engine_launcher.view import EngineView
 from measurements.plan import Load, Plan, Prompts, Target
 from measurements.run_folder.reader import read
 from measurements.states import RunState

@@ -15,7 +15,7 @@ from fakes.engine_waiting import living, poll_until, until
 from fakes.fake_environment import fake_settings, unused_port
 
 from engine_launcher.engine import Engine
-from engine_launcher.preflight import Refusal
+from engine_launcher.problems import Refusal, use
 from engine_launcher.settings import EngineSettings
 
 LOGS = Path(__file__).parent / "logs"
@@ -166,7 +166,8 @@ def test_a_running_engine_is_not_started_twice(engine: Engine, tmp_path: Path) -
 def test_a_refusal_leaves_no_trace(engine: Engine, tmp_path: Path) -> None:
     with pytest.raises(Refusal) as refused:
         engine.start(fake_settings(tmp_path, max_model_len=16384))
-    assert [problem.offer for problem in refused.value.problems] == [4096]
+    (problem,) = refused.value.problems
+    assert problem.offers == use("max_model_len", 4096)
     assert engine.poll().state == "stopped"
     assert not (tmp_path / "engines").exists()
 

@@ -15,7 +15,7 @@ from fakes.fake_environment import fake_settings, unused_port
 
 from engine_launcher import records, sweep
 from engine_launcher.engine import Engine, _outlived
-from engine_launcher.preflight import Refusal
+from engine_launcher.problems import Refusal
 from engine_launcher.supervisor import process_table
 
 LEADER_AND_THREE = 4

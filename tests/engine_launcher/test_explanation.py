@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from engine_launcher.explanation import explain, explain_status
-from engine_launcher.preflight import Problem
+from engine_launcher.problems import Problem
 
 LOGS = Path(__file__).parent / "logs"
 
@@ -24,6 +24,10 @@ def engine_log(cause: str) -> list[str]:
 
 def explained(name: str) -> Problem | None:
     return explain((LOGS / name).read_text("utf-8").split("\n"))
+
+
+def offered(problem: Problem) -> object:
+    return problem.offers[0].value if problem.offers else None
 
 
 @pytest.mark.parametrize(
@@ -49,7 +53,7 @@ def test_a_real_log_is_explained_in_one_sentence(
     problem = explained(name)
     assert problem.field == field
     assert all(word in problem.sentence for word in words)
-    assert problem.offer == offer
+    assert offered(problem) == offer
     assert problem.sentence.count(". ") == 0
     assert "VLLM_ALLOW_LONG_MAX_MODEL_LEN" not in problem.sentence
 
@@ -69,7 +73,7 @@ def test_gpu_memory_is_the_headline_though_sixty_lines_follow() -> None:
     )
     assert "3.1 of 23.6 GiB" in problem.sentence
     assert "21.2 GiB" in problem.sentence
-    assert problem.offer == "--gpu-memory-utilization 0.13"
+    assert offered(problem) == "--gpu-memory-utilization 0.13"
 
 
 def test_a_share_of_gpu_memory_is_rounded_down() -> None:
@@ -79,7 +83,7 @@ def test_a_share_of_gpu_memory_is_rounded_down() -> None:
             "desired GPU memory utilization (0.90, 19.85 GiB)."
         )
     )
-    assert problem.offer == "--gpu-memory-utilization 0.89"
+    assert offered(problem) == "--gpu-memory-utilization 0.89"
 
 
 def test_a_kv_space_that_is_too_small_gives_its_three_numbers() -> None:
@@ -92,7 +96,7 @@ def test_a_kv_space_that_is_too_small_gives_its_three_numbers() -> None:
         )
     )
     assert problem.field == "max_model_len"
-    assert problem.offer == 34736
+    assert offered(problem) == 34736
     assert all(number in problem.sentence for number in ("262144", "24.0 GiB", "3.18 GiB"))
 
 

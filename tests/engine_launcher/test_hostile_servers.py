@@ -9,7 +9,8 @@ from fakes.engine_waiting import until
 from fakes.hostile_server import HostileServer, json_answer
 
 from engine_launcher.engine import Engine
-from engine_launcher.settings import EngineSettings, EngineView
+from engine_launcher.settings import EngineSettings
+from engine_launcher.view import EngineView
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 

@@ -6,7 +6,8 @@ import pytest
 from fakes.fake_environment import fake_checkpoint, fake_python, unused_port
 
 from engine_launcher import devices
-from engine_launcher.preflight import Problem, Refusal, check, free_port
+from engine_launcher.preflight import check, free_port
+from engine_launcher.problems import Problem, Refusal
 from engine_launcher.settings import EngineSettings
 
 
@@ -26,6 +27,13 @@ def the_problem(settings: EngineSettings, **changes: object) -> Problem:
     return problem
 
 
+def offered(problem: Problem) -> object:
+    (offer,) = problem.offers
+    assert offer.setting == problem.field
+    assert str(offer.value) in offer.label
+    return offer.value
+
+
 def test_sound_settings_have_no_problem(settings: EngineSettings) -> None:
     assert check(settings) == ()
 
@@ -37,8 +45,8 @@ def test_a_taken_port_is_said_with_its_owner_and_a_free_one(settings: EngineSett
         assert problem.field == "port"
         assert f"Port {taken} is taken by" in problem.sentence
         assert "pid" in problem.sentence
-        assert str(problem.offer) in problem.sentence
-        assert check(replace(settings, port=problem.offer)) == ()
+        assert str(offered(problem)) in problem.sentence
+        assert check(replace(settings, port=offered(problem))) == ()
 
 
 def test_a_port_that_is_taken_on_all_addresses_is_taken(settings: EngineSettings) -> None:
@@ -57,7 +65,7 @@ def test_connections_of_the_last_engine_do_not_take_the_port(settings: EngineSet
 
 
 def test_a_foreign_address_is_no_host(settings: EngineSettings) -> None:
-    assert the_problem(settings, host="192.0.2.1").offer == "127.0.0.1"
+    assert offered(the_problem(settings, host="192.0.2.1")) == "127.0.0.1"
     assert the_problem(settings, host="no.such.host.invalid").field == "host"
 
 
@@ -136,17 +144,17 @@ def test_a_missing_interpreter_and_one_without_vllm(
 
 
 @pytest.mark.parametrize(
-    ("heads", "ranks", "offered", "offer"),
+    ("heads", "ranks", "possible", "offer"),
     [(28, 8, "1, 2, 4, 7, 14, 28", 7), (9, 2, "1, 3, 9", 1), (8, 3, "1, 2, 4, 8", 2)],
 )
 def test_ranks_that_do_not_divide_the_heads(
-    settings: EngineSettings, heads: int, ranks: int, offered: str, offer: int
+    settings: EngineSettings, heads: int, ranks: int, possible: str, offer: int
 ) -> None:
     fake_checkpoint(Path(settings.model), num_attention_heads=heads)
     problem = the_problem(settings, tensor_parallel=ranks)
     assert problem.field == "tensor_parallel"
-    assert f"take {offered}." in problem.sentence
-    assert problem.offer == offer
+    assert f"take {possible}." in problem.sentence
+    assert offered(problem) == offer
 
 
 def test_ranks_that_divide_the_heads_pass_on_a_cpu(settings: EngineSettings) -> None:
@@ -166,18 +174,18 @@ def test_more_ranks_than_gpus(
     problem = the_problem(settings, python=cuda, tensor_parallel=4)
     devices.nvidia_gpus.cache_clear()
     assert "this machine has 2 GPUs: take 1, 2." in problem.sentence
-    assert problem.offer == 2
+    assert offered(problem) == 2
 
 
 def test_the_generate_loop_has_one_rank(settings: EngineSettings, tmp_path: Path) -> None:
     python = fake_python(tmp_path / "hf", distribution="transformers")
     problem = the_problem(settings, kind="transformers", python=python, tensor_parallel=2)
-    assert problem.offer == 1
+    assert offered(problem) == 1
 
 
 def test_a_length_above_the_models_offers_the_models(settings: EngineSettings) -> None:
     problem = the_problem(settings, max_model_len=16384)
-    assert problem.offer == 4096
+    assert offered(problem) == 4096
     assert "VLLM_ALLOW" not in problem.sentence
 
 
@@ -188,7 +196,7 @@ def test_a_length_that_scaling_stretches_is_left_to_the_engine(settings: EngineS
 
 def test_the_language_part_of_a_model_with_eyes_counts(settings: EngineSettings) -> None:
     fake_checkpoint(Path(settings.model), text_config={"num_attention_heads": 6})
-    assert the_problem(settings, tensor_parallel=4).offer == 3
+    assert offered(the_problem(settings, tensor_parallel=4)) == 3
 
 
 @pytest.mark.parametrize(

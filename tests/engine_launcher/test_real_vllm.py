@@ -12,7 +12,8 @@ from fakes.fake_environment import unused_port
 
 from engine_launcher import environments, records, sweep
 from engine_launcher.engine import Engine
-from engine_launcher.settings import EngineKind, EngineSettings, EngineView
+from engine_launcher.settings import EngineKind, EngineSettings
+from engine_launcher.view import EngineView
 
 CHECKPOINT = Path(__file__).parents[2] / "checkpoints" / "tiny-lm"
 BYTES_A_TOKEN = 4096  # 2 x 8 layers x 4 KV heads x head dim 32 x 2 bytes (bfloat16)

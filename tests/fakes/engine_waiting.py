@@ -5,8 +5,8 @@ from pathlib import Path
 from waiting import wait_until as until
 
 from engine_launcher.engine import Engine
-from engine_launcher.settings import EngineView
 from engine_launcher.supervisor import read_process
+from engine_launcher.view import EngineView
 
 LIMIT_S = 30.0
 

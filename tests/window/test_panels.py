@@ -16,9 +16,10 @@ from app.panels.log_panel import MOST_LINES, LogPanel
 from app.panels.numbers_panel import NumbersPanel
 from app.panels.stream_panel import StreamPanel
 from app.window.enabling import Situation, enabled
-from engine_launcher.preflight import Problem
-from engine_launcher.settings import EngineSettings, EngineView
+from engine_launcher.problems import Problem, use
+from engine_launcher.settings import EngineSettings
 from engine_launcher.states import EngineState
+from engine_launcher.view import EngineView
 from measurements.plan import Prompts
 from measurements.states import RunState
 from measurements.statistics import figures
@@ -118,7 +119,8 @@ def test_the_command_line_goes_to_the_clipboard(qtbot: QtBot, engine: EnginePane
 
 
 def test_an_offer_is_one_click(qtbot: QtBot, engine: EnginePanel) -> None:
-    engine.show_problems((Problem("port", "Port 8000 is taken: 8001 is free.", 8001),))
+    offers = use("port", 8001, "Use port 8001")
+    engine.show_problems((Problem("port", "Port 8000 is taken: 8001 is free.", offers),))
     assert engine.error.text() == "Port 8000 is taken: 8001 is free."
     assert engine.offer.text() == "Use port 8001"
     qtbot.mouseClick(engine.offer, LEFT)
